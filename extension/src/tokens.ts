@@ -1,0 +1,19 @@
+/** Names that other code or settings may refer to. */
+
+export const PLUGIN = {
+  modes: 'tpu-lab:plugin',
+  editor: 'tpu-lab:editor',
+  mime: 'tpu-lab:mime'
+} as const;
+
+/** Commands act on the active cell of the current notebook. */
+export const CommandIDs = {
+  setMode: 'tpu-lab:set-cell-mode',
+  cycleMode: 'tpu-lab:cycle-cell-mode'
+} as const;
+
+/** A saved or live Run in the output of a cell. */
+export const RUN_MIME_TYPE = 'application/vnd.tpu-lab.run+json';
+
+/** The item of the cell toolbar, named in `schema/plugin.json`. */
+export const TOOLBAR_ITEM = 'tpu-lab-mode';
