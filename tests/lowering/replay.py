@@ -18,7 +18,7 @@ _NOT_PASSED = ("layout", "device", "pin_memory", "generator", "memory_format")
 
 
 def to_array(tensor: torch.Tensor) -> jax.Array:
-    tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    tensor = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     raw = tensor.view(torch.uint8).numpy() if tensor.ndim and tensor.numel() else None
     if raw is None:
         flat = tensor.reshape(-1).clone().view(torch.uint8).numpy() if tensor.numel() else np.zeros(0, np.uint8)
