@@ -48,6 +48,7 @@ class Lowering:
     function: Callable[..., Any]
     static: frozenset[str]
     mutates: tuple[str, ...]
+    unread: frozenset[str]
     random: bool
     wants_out_specs: bool
 
@@ -60,11 +61,14 @@ class Lowering:
 TABLE: dict[str, Lowering] = {}
 
 
-def lowering(*overloads: str, static: tuple[str, ...] = (), mutates: tuple[str, ...] = ()) -> Callable[[Function], Function]:
+def lowering(
+    *overloads: str, static: tuple[str, ...] = (), mutates: tuple[str, ...] = (), unread: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
     """Registers a function as the lowering of `overloads` (`"add.Tensor"`, `"relu"`; other namespaces as `"ns::op"`).
 
     `static` names Scalar/float arguments that have to be known when the program is built. `mutates` names arguments whose
-    new values the function returns after its results. Raises ValueError if an overload has a lowering already.
+    new values the function returns after its results. `unread` names tensors of which only shape and dtype matter (the target
+    of a copy or fill), so that their memory need not be an input. Raises ValueError if an overload has a lowering already.
     """
 
     def register(function: Function) -> Function:
@@ -72,7 +76,7 @@ def lowering(*overloads: str, static: tuple[str, ...] = (), mutates: tuple[str, 
         for overload in overloads:
             if overload in TABLE:
                 raise ValueError(f"{overload} has a lowering already, in {TABLE[overload].function.__module__}")
-            TABLE[overload] = Lowering(overload, function, frozenset(static), mutates, "rng" in parameters, "out_specs" in parameters)
+            TABLE[overload] = Lowering(overload, function, frozenset(static), mutates, frozenset(unread), "rng" in parameters, "out_specs" in parameters)
         return function
 
     return register

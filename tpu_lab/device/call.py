@@ -1,0 +1,172 @@
+"""One operator call, split once: arrays by storage, geometry, statics (what changes the program) and numbers (what must not).
+
+The split of a call is a flat `key` and the run-time inputs in program order: unique storages, then offsets, then numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..lowering import strided
+from ..xla import _jax_internals as jax_internals
+from . import _torch_internals as internals
+from . import tensors
+from .memory import Buffer
+from .host import host_to_numpy
+from .numbers import integer, number
+from .plan import Plan
+from .tensors import Layout, extent
+
+
+@dataclass(frozen=True)
+class TensorSlot:
+    """A tensor of the device: which input storage, and how it lies in it.
+
+    `moving` is the input position of its offset (`aligned`: see `strided.is_aligned`); None where the offset is part of
+    the program, as `offset`.
+    """
+
+    storage: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    offset: int
+    moving: int | None
+    aligned: bool
+    conjugate: bool
+    negative: bool
+
+
+@dataclass(frozen=True)
+class NumberSlot:
+    """A number (`weak`: a Python number, else a 0-dim CPU tensor of `dtype`) at an input position."""
+
+    position: int
+    weak: bool
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class Static:
+    """A value that is part of the program."""
+
+    value: Any
+
+
+@dataclass(eq=False)
+class Call:
+    """A split call. `slots` follows `plan.arguments` (lists nested as tuples); `inputs` are offsets and numbers, ready to run."""
+
+    plan: Plan
+    key: tuple[Any, ...]
+    slots: tuple[Any, ...]
+    buffers: list[Buffer]
+    layouts: tuple[Layout, ...]
+    inputs: list[Any]
+    arguments: list[Any]
+    generator: Any
+
+
+class _Splitter:
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self.positions: dict[int, int] = {}
+        self.inputs: list[Any] = []
+        self.key: list[Any] = []
+
+    def tensor(self, value: torch.Tensor, name: str, plan: Plan) -> Any:
+        if value.device.type != "tpu":
+            return self.host_tensor(value, name, plan)
+        buffer = tensors.buffer_of(value)
+        position = self.positions.get(buffer.id)
+        if position is None:
+            position = self.positions[buffer.id] = len(self.buffers)
+            self.buffers.append(buffer)
+        size, stride, dtype = tuple(value.shape), value.stride(), value.dtype
+        offset, layout = value.storage_offset(), buffer.layout
+        moving, aligned = None, False
+        if dtype == layout.torch_dtype and extent(size, stride) not in (0, layout.count):
+            aligned = strided.is_aligned(layout.count, size, stride, offset)
+            moving = len(self.inputs)
+            self.inputs.append(integer(offset))
+            offset = 0
+        conjugate, negative = value.is_conj(), value.is_neg()
+        self.key += (position, layout, size, stride, dtype, offset, moving, aligned, conjugate, negative)
+        return TensorSlot(position, size, stride, dtype, offset, moving, aligned, conjugate, negative)
+
+    def host_tensor(self, value: torch.Tensor, name: str, plan: Plan) -> Any:
+        if value.device.type == "cpu" and value.ndim == 0:
+            if value.numel() == 1 and internals.is_python_number(value):
+                return self.number(value.item())
+            self.inputs.append(jax_internals.put(host_to_numpy(value), copy=True))
+            self.key += ("scalar", value.dtype)
+            return NumberSlot(len(self.inputs) - 1, False, value.dtype)
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, tpu:0 and {value.device}! "
+            f"(argument {name} of {plan.aten}; move it with .to('tpu'))"
+        )
+
+    def number(self, value: Any) -> Any:
+        kind = value.__class__
+        if kind is int and value == 1:
+            self.key.append("one")  # the default of alpha and beta: a constant, so that no multiplication is left of it
+            return Static(1)
+        array = number(value)
+        self.inputs.append(array)
+        self.key += ("number", kind)
+        return NumberSlot(len(self.inputs) - 1, True, _NUMBER_DTYPE.get(kind, torch.float64))
+
+    def static(self, value: Any) -> Any:
+        frozen = freeze(value)
+        self.key += (frozen, frozen.__class__)
+        return Static(value)
+
+    def argument(self, value: Any, kind: str, name: str, plan: Plan) -> Any:
+        if value is None:
+            self.key.append(None)
+            return None
+        if kind == "tensor":
+            return self.tensor(value, name, plan) if isinstance(value, torch.Tensor) else self.number(value)
+        if kind == "tensors":
+            self.key.append(len(value))
+            return tuple(None if v is None else self.tensor(v, name, plan) for v in value)
+        if kind == "number":
+            return self.number(value)
+        if kind == "numbers":
+            self.key.append(len(value))
+            return tuple(self.number(v) for v in value)
+        return self.static(value)
+
+
+_NUMBER_DTYPE = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+
+
+def freeze(value: Any) -> Any:
+    """A hashable stand-in for a static argument."""
+    if isinstance(value, (list, tuple)):
+        return tuple(freeze(v) for v in value)
+    return value
+
+
+def split(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """Splits a call. Raises RuntimeError if a tensor of another device is among the arguments."""
+    splitter = _Splitter()
+    slots, arguments, generator = [], [], None
+    count = len(args)
+    for i, argument in enumerate(plan.arguments):
+        value = args[i] if i < count else kwargs.get(argument.name, argument.default)
+        arguments.append(value)
+        if argument.name == "generator":
+            generator = value
+            slots.append(None)
+        elif argument.name in ("device", "pin_memory", "layout"):
+            slots.append(None)
+        else:
+            slots.append(splitter.argument(value, argument.kind, argument.name, plan))
+    splitter.key.append(torch.get_default_dtype())
+    layouts = tuple(b.layout for b in splitter.buffers)
+    return Call(plan, tuple(splitter.key), tuple(slots), splitter.buffers, layouts, splitter.inputs, arguments, generator)
+

@@ -1,0 +1,125 @@
+"""Running an operator with torch's CPU kernel on the device's behalf: the CPU fallback, and the host kernel of a first run.
+
+Results are written back for every argument the schema marks as written, so running statistics and `out=` work too.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from . import checks, events, tensors
+from .events import OpProgram, TensorType
+from .host import alias_on_host, own
+from .memory import Buffer
+from .tensors import array_of, buffer_of
+from .transfer import host_view
+
+policy = "allow"
+"""`torch.tpu.cpu_fallback`: `allow` runs an operator without a lowering on the CPU and records it, `error` raises."""
+
+
+class _Crossing:
+    """The tensors of one call on their way to the CPU: one flat CPU tensor per storage, so that aliases stay aliases."""
+
+    def __init__(self, writes: bool) -> None:
+        self.writes = writes
+        self.flats: dict[int, tuple[Buffer, torch.Tensor]] = {}
+        self.bytes_out = 0
+        self.bytes_in = 0
+        self.seen: list[torch.Tensor] = []
+        self.twins: dict[int, torch.Tensor] = {}
+
+    def out(self, value: Any) -> Any:
+        if isinstance(value, torch.Generator):
+            return None if value.device.type == "tpu" else value
+        if isinstance(value, torch.device):
+            return torch.device("cpu") if value.type == "tpu" else value
+        if not isinstance(value, torch.Tensor) or value.device.type != "tpu":
+            return value
+        buffer = buffer_of(value)
+        found = self.flats.get(buffer.id)
+        if found is None:
+            flat = alias_on_host(array_of(buffer), buffer.layout.torch_dtype)
+            if self.writes:
+                flat = flat.clone()
+            found = self.flats[buffer.id] = (buffer, flat)
+            self.bytes_out += buffer.nbytes
+        host = host_view(value, found[1])
+        self.seen.append(value)
+        self.twins[id(host)] = value
+        return host
+
+    def write_back(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.device.type == "tpu":
+            buffer, flat = self.flats[buffer_of(value).id]
+            tensors.replace(buffer, own(flat.clone()))
+            self.bytes_in += buffer.nbytes
+        elif isinstance(value, (list, tuple)):
+            for part in value:
+                self.write_back(part)
+
+    def back(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
+            return value
+        twin = self.twins.get(id(value))
+        if twin is not None:
+            return twin
+        result = bring(value)
+        self.bytes_in += value.numel() * value.element_size()
+        return result
+
+
+def bring(value: torch.Tensor) -> torch.Tensor:
+    """A device tensor that takes over a CPU result (its memory too where it is dense and nobody else's)."""
+    value = value.detach().resolve_conj().resolve_neg()
+    size, stride = tuple(value.shape), value.stride()
+    count = tensors.extent(size, stride)
+    if value.numel() != count:
+        value = value.contiguous()
+        stride, count = value.stride(), value.numel()
+    flat = torch.as_strided(value, (count,), (1,), value.storage_offset())
+    if value.untyped_storage().nbytes() != count * value.element_size():
+        flat = flat.clone()
+    return tensors.wrap(own(flat), size, value.dtype, stride)
+
+
+def run_on_cpu(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, _Crossing]:
+    """Runs `op` with torch's CPU kernel on the same values; returns its result as device tensors, and what crossed."""
+    checks.settle()
+    schema = op._schema
+    written = [a.alias_info is not None and a.alias_info.is_write for a in schema.arguments]
+    crossing = _Crossing(any(written))
+    host_args = tree_map(crossing.out, args)
+    host_kwargs = tree_map(crossing.out, kwargs)
+    result = op(*host_args, **host_kwargs)
+    for i, argument in enumerate(schema.arguments):
+        if written[i]:
+            crossing.write_back(args[i] if i < len(args) else kwargs.get(argument.name))
+    return tree_map(crossing.back, result), crossing
+
+
+def fall_back(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
+    """The CPU fallback of an operator: recorded with its cost, or NotImplementedError where the policy forbids it."""
+    if policy == "error":
+        raise NotImplementedError(
+            f"{op}: no lowering for the device tpu ({reason}) and torch.tpu.cpu_fallback is 'error'. "
+            f"Allow the CPU with torch.tpu.cpu_fallback = 'allow', or replace the operator."
+        )
+    start = time.perf_counter_ns()
+    result, crossing = run_on_cpu(op, args, kwargs)
+    observer = events.observer
+    if observer is not None:
+        end = time.perf_counter_ns()
+        observer.fallback(str(op), reason, crossing.bytes_out, crossing.bytes_in, start, end)
+        outputs = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(r, torch.Tensor) and r.device.type == "tpu"]
+        info = OpProgram(str(op), "fallback", tuple(map(_type, crossing.seen)), tuple(map(_type, outputs)))
+        observer.op(info, start, end, [b for b, _ in crossing.flats.values()], [buffer_of(o) for o in outputs])
+    return result
+
+
+def _type(tensor: torch.Tensor) -> TensorType:
+    return TensorType(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))

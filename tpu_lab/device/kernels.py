@@ -1,0 +1,112 @@
+"""Registers the device's kernels with torch's dispatcher.
+
+Three layers, in the dispatcher's own order: what the device does itself (memory, views, copies), one kernel per overload
+that a lowering serves (in-place and `out=` forms included), and a boxed fallback for everything else, which tries a
+decomposition (one program) and then the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..lowering import registry
+from . import _torch_internals as internals
+from . import factories, fallback, faults, strict, transfer, views
+from .decomposed import run_decomposed
+from .own_ops import OWN_KERNELS
+from .plan import functional_twin, is_composite, is_view, plan_for, registry_name
+
+_DEVICE_KERNELS: dict[str, Callable[..., Any]] = {
+    "empty.memory_format": factories.empty,
+    "empty_strided": factories.empty_strided,
+    "resize_": factories.resize_,
+    "copy_": transfer.copy_,
+    "_copy_from": transfer.copy_from,
+    "_copy_from_and_resize": transfer.copy_from_and_resize,
+    "_local_scalar_dense": transfer.local_scalar,
+    "set_": views.set_empty,
+    "set_.source_Storage": views.set_source_storage,
+    "set_.source_Tensor": views.set_source_tensor,
+    "set_.source_Storage_storage_offset": views.set_storage_offset,
+    **{name: views.view_kernel(name) for name in views.VIEW_KERNELS},
+    **OWN_KERNELS,
+}
+_NEVER = frozenset({"_unsafe_view", "empty_like", "new_empty", "new_empty_strided", "lift", "copy", "_to_copy", "empty.names", "empty_permuted", "resize"})
+"""Overloads whose composite in torch is better than a program: they only make tensors or views."""
+
+_libraries: list[torch.library.Library] = []
+
+
+def _library(namespace: str) -> torch.library.Library:
+    library = torch.library.Library(namespace, "IMPL")
+    _libraries.append(library)
+    return library
+
+
+def register_fallback(kernel: Callable[..., Any]) -> None:
+    """Registers the boxed kernel that serves every operator without one of its own."""
+    _library("_").fallback(kernel, "PrivateUse1")
+
+
+def register_all() -> int:
+    """Registers every kernel of the device; returns how many overloads got one."""
+    aten = _library("aten")
+    for name, function in _DEVICE_KERNELS.items():
+        aten.impl(name, function, "PrivateUse1")
+    done = set(_DEVICE_KERNELS)
+    for overload in _served_overloads():
+        name = registry_name(overload)
+        if name in done or overload.namespace != "aten":
+            continue
+        done.add(name)
+        aten.impl(name, kernel_for(overload), "PrivateUse1")
+    return len(done)
+
+
+def _served_overloads() -> list[Any]:
+    """Every ATen overload that a lowering serves and that may have a kernel of its own."""
+    found = []
+    bases = {name.partition(".")[0] for name in registry.all_lowerings() if "::" not in name}
+    for base in sorted(bases):
+        for packet_name in (base, base + "_"):
+            packet = getattr(torch.ops.aten, packet_name, None)
+            if packet is None:
+                continue
+            for overload_name in packet.overloads():
+                overload = getattr(packet, overload_name)
+                if not internals.is_dispatched(overload.name()) or registry_name(overload) in _NEVER or is_view(overload) or is_composite(overload):
+                    continue
+                twin, _ = functional_twin(overload)
+                if twin is not None and registry.find(registry_name(twin)) is not None:
+                    found.append(overload)
+    return found
+
+
+def kernel_for(overload: Any) -> Callable[..., Any]:
+    """The kernel of an overload with a lowering. The plan is made at the first call, as there are over a thousand."""
+    plan: Any = None
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        nonlocal plan
+        if plan is None:
+            plan = plan_for(overload)
+        try:
+            return strict.run(plan, args, kwargs)
+        except Exception as error:
+            raise faults.translate(error, overload, args) from None
+
+    return kernel
+
+
+def serve_other(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """The boxed fallback: an operator without a lowering runs as one decomposed program if it can, else on the CPU."""
+    try:
+        return run_decomposed(op, args, kwargs)
+    except Exception as error:
+        raise faults.translate(error, op, args) from None
+
+
+__all__ = ["fallback", "internals", "kernel_for", "register_all", "register_fallback", "serve_other"]

@@ -1,0 +1,180 @@
+"""Memory of the device: what is alive, what the peak was, and the limit that keeps the process alive.
+
+Every storage's bytes are counted when its contents come to life and when they die. XLA:CPU would happily allocate past the
+machine's memory, and the kernel's OOM killer would end the Jupyter kernel; so the device refuses first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import torch
+
+from . import events
+
+LINE_BYTES = 1 << 20
+"""Buffers of at least this size remember the line that made them."""
+
+
+class _Ledger:
+    """The device's books. Single additions to a slot are atomic under the GIL (no call between load and store)."""
+
+    __slots__ = ("allocations", "frees", "limit", "live", "peak")
+
+    def __init__(self) -> None:
+        self.live = 0
+        self.peak = 0
+        self.allocations = 0
+        self.frees = 0
+        self.limit = 0
+
+
+ledger = _Ledger()
+_ids = count(1)
+_large: dict[int, weakref.ref[Buffer]] = {}
+
+
+class Buffer:
+    """The contents of one storage: a flat jax array, or None while nothing was written yet (`torch.empty`).
+
+    `layout` is an interned description of the array (elements, dtype) that program keys use; `shared` marks an array that
+    somebody else holds too (a snapshot), so that it must not be donated; `sized` tells whether torch knows the byte count.
+    """
+
+    __slots__ = ("__weakref__", "array", "id", "layout", "line", "nbytes", "shared", "sized")
+
+    def __init__(self, array: Any, layout: Any, nbytes: int) -> None:
+        self.array = array
+        self.layout = layout
+        self.nbytes = nbytes
+        self.shared = False
+        self.sized = False
+        self.id = next(_ids)
+        ledger.live += nbytes
+        if ledger.live > ledger.peak:
+            ledger.peak = ledger.live
+        ledger.allocations += 1
+        if nbytes >= LINE_BYTES:
+            self.line = user_line()
+            _large[self.id] = weakref.ref(self)
+        if events.observer is not None:
+            events.observer.allocated(self)
+
+    def __del__(self) -> None:
+        ledger.live -= self.nbytes
+        ledger.frees += 1
+        if self.nbytes >= LINE_BYTES:
+            _large.pop(self.id, None)
+        if events.observer is not None:
+            events.observer.freed(self)
+
+    def resize(self, array: Any, layout: Any, nbytes: int) -> None:
+        """Replaces the contents by contents of another size."""
+        ledger.live += nbytes - self.nbytes
+        if ledger.live > ledger.peak:
+            ledger.peak = ledger.live
+        self.array, self.layout, self.nbytes = array, layout, nbytes
+
+
+_OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(torch.__file__))
+
+
+def user_line() -> str:
+    """`file:line` of the nearest frame that is neither ours nor torch's, empty if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_OWN):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
+
+
+def _read_int(path: str) -> int | None:
+    try:
+        with open(path) as f:
+            text = f.read().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def available_bytes() -> int:
+    """Memory this process may still use: the machine's available RAM or what the cgroup leaves, whichever is less."""
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/proc/meminfo") as f:
+            for line in f:
+                if line.startswith("MemAvailable:"):
+                    available = int(line.split()[1]) * 1024
+    except OSError:
+        pass  # no /proc (macOS): physical memory stands in
+    for limit_path, used_path in (("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"), ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes")):
+        limit = _read_int(limit_path)
+        if limit is not None:
+            available = min(available, max(limit - (_read_int(used_path) or 0), 0))
+    return available
+
+
+ledger.limit = int(available_bytes() * 0.8)
+
+
+def set_memory_limit(nbytes: int) -> None:
+    """Sets how many bytes the device may hold at once; an operator that would pass it raises `torch.OutOfMemoryError` and allocates nothing.
+
+    `nbytes` must be positive, else ValueError. At start it is 80 % of the memory that was available.
+    """
+    if not isinstance(nbytes, int) or nbytes <= 0:
+        raise ValueError(f"memory limit: got {nbytes!r}, accepted is a positive number of bytes, e.g. torch.tpu.set_memory_limit(8 * 2**30)")
+    ledger.limit = nbytes
+
+
+def get_memory_limit() -> int:
+    """The device's capacity in bytes."""
+    return ledger.limit
+
+
+def refuse(nbytes: int, op: str) -> None:
+    """Raises `torch.OutOfMemoryError` for an operator that asks for `nbytes` more, naming the largest live tensors."""
+    owners = sorted((b for b in (r() for r in list(_large.values())) if b is not None), key=lambda b: -b.nbytes)[:5]
+    rows = "".join(f"\n  {_size(b.nbytes):>9}  made at {b.line or 'an unknown line'}" for b in owners)
+    table = f" The largest live tensors:{rows}" if rows else ""
+    raise torch.OutOfMemoryError(
+        f"{op}: tpu out of memory. It needs {_size(nbytes)} more; {_size(ledger.live)} of {_size(ledger.limit)} are in use. "
+        f"Nothing was allocated and the device works on. Delete tensors, use a smaller batch or dtype, or raise the limit with "
+        f"torch.tpu.set_memory_limit(bytes).{table}"
+    )
+
+
+def _size(nbytes: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if nbytes < 1000:
+            return f"{nbytes:.3g} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.3g} GB"
+
+
+@dataclass(frozen=True)
+class MemoryStats:
+    """A reading of the books, in bytes (counts: storages)."""
+
+    allocated: int
+    peak: int
+    limit: int
+    allocations: int
+    frees: int
+
+
+def stats() -> MemoryStats:
+    """The current reading."""
+    return MemoryStats(ledger.live, ledger.peak, ledger.limit, ledger.allocations, ledger.frees)
+
+
+def reset_peak() -> None:
+    """The peak starts again from what is alive now."""
+    ledger.peak = ledger.live

@@ -1,0 +1,66 @@
+"""Operators the device answers itself, without a program: questions about storages, data-dependent sizes, SDPA's choice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import events
+from .fallback import run_on_cpu
+from .tensors import buffer_of
+from .transfer import on_host
+
+
+def equal(self: torch.Tensor, other: torch.Tensor) -> bool:
+    """`torch.equal`: one host sync."""
+    start = time.perf_counter_ns()
+    left, right = (on_host(t) if t.device.type == "tpu" else t for t in (self, other))
+    if self.device != other.device:
+        raise RuntimeError(f"Cannot compare two tensors on different devices. Got: {self.device} and {other.device}")
+    answer = torch.equal(left, right)
+    if events.observer is not None:
+        events.observer.sync("item", 1, start, time.perf_counter_ns())
+    return answer
+
+
+def is_set_to(self: torch.Tensor, tensor: torch.Tensor) -> bool:
+    """`Tensor.is_set_to`: same storage, offset, size and strides."""
+    same = buffer_of(self) is buffer_of(tensor) and self.storage_offset() == tensor.storage_offset()
+    return same and self.shape == tensor.shape and self.stride() == tensor.stride()
+
+
+def record_stream(self: torch.Tensor, stream: Any) -> None:
+    """`Tensor.record_stream`: arrays live as long as somebody holds them, so there is nothing to do."""
+
+
+def fused_sdp_choice(*args: Any, **kwargs: Any) -> int:
+    """`_fused_sdp_choice`: 0, the math form, whose matmuls and softmax are programs of their own."""
+    return 0
+
+
+def data_dependent(op: Any) -> Callable[..., Any]:
+    """A kernel for an operator whose result size depends on values: the host counts, which is one sync, recorded as such."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter_ns()
+        result, crossing = run_on_cpu(op, args, kwargs)
+        if events.observer is not None:
+            events.observer.sync("data_dependent_size", crossing.bytes_out, start, time.perf_counter_ns())
+        return result
+
+    return kernel
+
+
+OWN_KERNELS: dict[str, Callable[..., Any]] = {
+    "equal": equal,
+    "is_set_to": is_set_to,
+    "record_stream": record_stream,
+    "_fused_sdp_choice": fused_sdp_choice,
+    **{
+        name: data_dependent(getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default"))
+        for name in ("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave.Tensor")
+    },
+}

@@ -1,0 +1,217 @@
+"""The strict executor: each operator call runs alone, as one cached XLA program over whole storages.
+
+A program is looked up by the split call's key. A miss asks PyTorch's meta kernels for the results (and so for the user's
+mistakes), traces the lowering and compiles. Programs of ever-changing shapes run as host kernels first (`host_first`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import torch
+
+from ..lowering.registry import Lowering
+from ..xla.executable import compile_program
+from . import checks, events, memory, modes, program_cache, tensors
+from .call import Call, TensorSlot, split
+from .events import OpProgram, TensorType
+from .memory import Buffer
+from .numbers import random_state
+from .plan import Plan
+from .program import FreshResult, Traced, meta_results, trace, written_slots
+from .tensors import wrap
+
+SMALL_BYTES = 1 << 16
+"""Programs whose operands and results stay below this compile fast: their time is dispatch, not arithmetic."""
+
+
+class Entry:
+    """A program ready to run: how to run it and what its arrays are."""
+
+    __slots__ = ("bytes", "checked", "donated", "executable", "fresh", "info", "last", "lists", "needed", "random", "rng_steps", "run", "written")
+
+    def __init__(self, traced: Traced, executable: Any, info: OpProgram) -> None:
+        self.run: Callable[[Sequence[jax.Array]], list[jax.Array]] = executable.run
+        self.executable = executable
+        self.info = info
+        self.fresh = traced.fresh
+        self.needed = traced.needed
+        self.written = traced.written
+        self.donated = tuple(i for i in traced.written if i in traced.needed)
+        self.checked = traced.checked
+        self.random = traced.random
+        self.rng_steps = traced.rng_steps
+        self.bytes = sum(0 if f is None else _nbytes(f) for f in traced.fresh)
+        self.last = 0
+
+
+def _nbytes(fresh: FreshResult) -> int:
+    stride = fresh.stride if fresh.stride is not None else tensors.contiguous_stride(fresh.size)
+    return tensors.extent(fresh.size, stride) * fresh.dtype.itemsize
+
+
+def run(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs an operator that has a lowering. Raises PyTorch's exception for a call PyTorch refuses."""
+    call = split(plan, args, kwargs)
+    entry = plan.programs.get(call.key)
+    if entry is None:
+        try:
+            entry = build(plan, call)
+        except Resized:
+            call = split(plan, args, kwargs)
+            entry = plan.programs.get(call.key) or build(plan, call)
+    return execute(plan, call, entry)
+
+
+def build(plan: Plan, call: Call) -> Any:
+    """Makes the program of a call and puts it into the plan's cache."""
+    assert plan.lowering is not None
+    metas = meta_results(plan, call)
+    if plan.out:
+        fit_outputs(plan, call, metas)
+    traced = trace(plan, call, plan.lowering, metas)
+    return compile_entry(plan, call, traced, metas)
+
+
+def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.Tensor | None]) -> Entry:
+    """Compiles a traced program and caches it under the call's key."""
+    donate = [traced.needed.index(i) for i in traced.written if i in traced.needed]
+    largest = max((b.nbytes for b in call.buffers), default=0)
+    largest = max([largest, *(0 if m is None else m.numel() * m.element_size() for m in metas)])
+    start = time.perf_counter()
+    executable = compile_program(traced.function, traced.avals, donate, fast=largest < SMALL_BYTES)
+    info = OpProgram(plan.aten, "xla", input_types(plan, call), tuple(_meta_type(m) for m in metas if m is not None), id=program_cache.next_id())
+    entry = Entry(traced, executable, info)
+    if events.observer is not None:
+        events.observer.compiled(info, time.perf_counter() - start, "miss")
+    program_cache.remember(plan.programs, call.key, entry, executable.nbytes)
+    return entry
+
+
+def input_types(plan: Plan, call: Call) -> tuple[TensorType, ...]:
+    """Shapes and dtypes of a call's tensor arguments, for the record."""
+    found = []
+    for slot in call.slots:
+        for one in slot if isinstance(slot, tuple) else (slot,):
+            if isinstance(one, TensorSlot):
+                found.append(TensorType(one.size, str(one.dtype).removeprefix("torch.")))
+    return tuple(found)
+
+
+def _meta_type(meta: torch.Tensor) -> TensorType:
+    return TensorType(tuple(meta.shape), str(meta.dtype).removeprefix("torch."))
+
+
+def execute(plan: Plan, call: Call, entry: Entry) -> Any:
+    """Runs a program on the call's arrays and hands out its results as the schema says."""
+    observer = events.observer
+    start = time.perf_counter_ns() if observer is not None else 0
+    if memory.ledger.live + entry.bytes > memory.ledger.limit:
+        memory.refuse(entry.bytes, plan.aten)
+    buffers = call.buffers
+    arrays = [gather(buffers[i], i in entry.donated) for i in entry.needed]
+    arrays += call.inputs
+    if entry.random:
+        arrays.append(random_state(call.generator, entry.rng_steps))
+    outputs = entry.run(arrays)
+    entry.last = program_cache.tick()
+    if entry.checked:
+        check(plan, outputs.pop())
+    results = [None if f is None else wrap(a, f.size, f.dtype, f.stride) for f, a in _pair(entry.fresh, outputs)]
+    if entry.written:
+        new = outputs[len(outputs) - len(entry.written) :]
+        for position, array in zip(entry.written, new, strict=True):
+            tensors.replace(buffers[position], array)
+    if observer is not None:
+        if observer.blocking:
+            wait(outputs)
+        made = [tensors.buffer_of(r) for r in results if r is not None]
+        observer.op(entry.info, start, time.perf_counter_ns(), buffers, [*made, *(buffers[i] for i in entry.written)])
+    elif modes.blocking:
+        wait(outputs)
+    return hand_out(plan, call, results)
+
+
+def _pair(fresh: tuple[FreshResult | None, ...], outputs: list[jax.Array]) -> list[tuple[FreshResult | None, Any]]:
+    position, pairs = 0, []
+    for result in fresh:
+        pairs.append((result, None if result is None else outputs[position]))
+        position += result is not None
+    return pairs
+
+
+def gather(buffer: Buffer, donated: bool) -> jax.Array:
+    """A buffer's array as a program argument; one that somebody else holds is copied before it is donated."""
+    array = buffer.array
+    if array is None:
+        array = tensors.array_of(buffer)
+    return tensors.copied(array) if donated and buffer.shared else array  # type: ignore[no-any-return]
+
+
+def wait(outputs: Sequence[jax.Array]) -> None:
+    """Waits until results are there."""
+    for array in outputs:
+        array.block_until_ready()
+
+
+def check(plan: Plan, flag: jax.Array) -> None:
+    """Settles an index check now (blocking modes) or at the next read."""
+    line = memory.user_line()
+    if modes.blocking or (events.observer is not None and events.observer.blocking):
+        if bool(flag):
+            raise checks.bad_index(plan.aten, line)
+        return
+    checks.defer(flag, plan.aten, line)
+
+
+def hand_out(plan: Plan, call: Call, results: list[Any]) -> Any:
+    """The Python value of a call: fresh results, or the arguments an in-place or `out=` call returns."""
+    if plan.out:
+        values = [v for a, v in zip(plan.arguments, call.arguments, strict=True) if a.name in plan.out]
+        return values[0] if plan.return_count == 1 else (tuple(values) if plan.return_count else None)
+    if plan.in_place:
+        if plan.return_count == 0:
+            return None
+        values = [v for a, v in zip(plan.arguments, call.arguments, strict=True) if a.written]
+        return values[0] if plan.return_count == 1 else tuple(values)
+    if plan.returns_list:
+        return results
+    if plan.return_count == 1:
+        return results[0]
+    return tuple(results) if plan.return_count else None
+
+
+def fit_outputs(plan: Plan, call: Call, metas: Sequence[torch.Tensor | None]) -> None:
+    """Checks `out=` arguments as PyTorch does: castable dtype, right size (resized with a warning if they hold something else)."""
+    wanted = [m for m in metas if m is not None]
+    slots = written_slots(plan, call)
+    outs = [v for a, v in zip(plan.arguments, call.arguments, strict=True) if a.name in plan.out]
+    flat = [t for v in outs for t in (v if isinstance(v, (list, tuple)) else (v,))]
+    for meta, out in zip(wanted, flat, strict=False):
+        if not torch.can_cast(meta.dtype, out.dtype):
+            raise RuntimeError(f"result type {_name(meta.dtype)} can't be cast to the desired output type {_name(out.dtype)}")
+    resized = False
+    for meta, out in zip(wanted, flat, strict=False):
+        if tuple(out.shape) != tuple(meta.shape):
+            torch._prims_common.wrappers._maybe_resize_out(out, meta.shape)
+            resized = True
+    if resized or any(tuple(s.size) != tuple(o.shape) for s, o in zip(slots, flat, strict=False)):
+        raise Resized
+
+
+class Resized(Exception):
+    """An `out=` argument got another size; the call has to be split again."""
+
+
+def _name(dtype: torch.dtype) -> str:
+    scalar = {torch.float32: "Float", torch.float64: "Double", torch.int64: "Long", torch.int32: "Int", torch.bool: "Bool", torch.float16: "Half", torch.uint8: "Byte"}
+    return scalar.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def lowering_of(plan: Plan) -> Lowering:
+    """The plan's lowering; the caller knows it has one."""
+    assert plan.lowering is not None
+    return plan.lowering

@@ -1,0 +1,66 @@
+"""Views: torch's own C++ CPU kernels make them (they only put another size, stride and offset over the same storage)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import _torch_internals as internals
+from .tensors import buffer_of, give_size
+
+VIEW_KERNELS = ("as_strided", "view", "_reshape_alias", "unfold", "view_as_real", "view_as_complex")
+"""View operators with a kernel per backend; all others are composites over these."""
+
+
+def view_kernel(overload: str) -> Callable[..., torch.Tensor]:
+    """The device's kernel of a view operator."""
+    kernel = internals.cpu_view_kernel(overload)
+    keyset = internals.CPU
+
+    def view(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        storage = self.untyped_storage()
+        try:
+            sized = storage.buffer.sized  # type: ignore[attr-defined]
+        except AttributeError:
+            sized = buffer_of(self).sized
+        if not sized:
+            give_size(self)
+        return kernel(keyset, self, *args, **kwargs)
+
+    view.__name__ = overload
+    return view
+
+
+def set_source_tensor(self: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """`tensor.set_(other)`: both show the same memory afterwards."""
+    return set_storage_offset(self, source.untyped_storage(), source.storage_offset(), tuple(source.shape), source.stride(), keep=source)
+
+
+def set_source_storage(self: torch.Tensor, source: torch.UntypedStorage) -> torch.Tensor:
+    """`tensor.set_(storage)`: all of the storage, one-dimensional."""
+    from .storage_patches import nbytes_of
+
+    count = nbytes_of(source) // self.element_size()
+    return set_storage_offset(self, source, 0, (count,), (1,))
+
+
+def set_storage_offset(
+    self: torch.Tensor, source: torch.UntypedStorage, storage_offset: int, size: Any, stride: Any = (), keep: torch.Tensor | None = None
+) -> torch.Tensor:
+    """`tensor.set_(storage, offset, size, stride)`."""
+    if keep is not None:
+        give_size(keep)
+    from .tensors import contiguous_stride
+
+    steps = tuple(stride) or contiguous_stride(tuple(size))
+    internals.point_at(self, source, storage_offset, tuple(size), steps)
+    return self
+
+
+def set_empty(self: torch.Tensor) -> torch.Tensor:
+    """`tensor.set_()`: an empty tensor over a new storage."""
+    fresh = internals.create_empty_tensor((0,), self.dtype)
+    internals.point_at(self, fresh.untyped_storage(), 0, (0,), (1,))
+    return self
