@@ -158,6 +158,17 @@ def test_a_slice_of_a_contiguous_tensor_is_one_slice(name: str) -> None:
     assert write.count("dynamic_update_slice") == 1 and "dynamic_slice" not in write
 
 
+@pytest.mark.parametrize(("name", "fences"), [("transposed", 2), ("channels last", 2), ("q of qkv", 0), ("rows", 0)])
+def test_fences_stand_around_a_transpose_that_moves_the_last_dim(name: str, fences: int) -> None:
+    n, size, stride, offset = geometry(VIEWS[name]())
+    base = np.arange(n, dtype=np.int32)
+    with jax.enable_x64(True):
+        program = jax.make_jaxpr(lambda s: strided.read(s, size, stride, offset, fenced=True))(base)
+        result = strided.read(jax.numpy.asarray(base), size, stride, offset, fenced=True)
+    assert [e.primitive.name for e in program.eqns].count("optimization_barrier") == fences
+    np.testing.assert_array_equal(np.asarray(result), torch.as_strided(torch.from_numpy(base), size, stride, offset).numpy())
+
+
 @pytest.mark.parametrize(
     ("n", "size", "stride", "offset", "expected"),
     [
@@ -305,7 +316,9 @@ def test_reinterpret_fills_up_the_last_item() -> None:
     with jax.enable_x64(True):
         wide = strided.reinterpret(to_array(storage), np.int32)
         pair = strided.reinterpret(to_array(torch.tensor([1.0, 2.0, 3.0])), np.complex64)
+        back = strided.reinterpret(wide, np.int16, 3)
     assert wide.tolist() == [1 | 2 << 16, 3]
+    assert back.tolist() == [1, 2, 3]
     assert pair.tolist() == [1 + 2j, 3 + 0j]
 
 
