@@ -32,6 +32,7 @@ class _Crossing:
         self.bytes_in = 0
         self.seen: list[torch.Tensor] = []
         self.twins: dict[int, torch.Tensor] = {}
+        self.hosts: dict[int, torch.Tensor] = {}
 
     def out(self, value: Any) -> Any:
         if isinstance(value, torch.Generator):
@@ -51,11 +52,17 @@ class _Crossing:
         host = host_view(value, found[1])
         self.seen.append(value)
         self.twins[id(host)] = value
+        self.hosts[id(value)] = host
         return host
 
     def write_back(self, value: Any) -> None:
         if isinstance(value, torch.Tensor) and value.device.type == "tpu":
             buffer, flat = self.flats[buffer_of(value).id]
+            host = self.hosts[id(value)]
+            if host.shape != value.shape:  # an out= argument that the operator resized
+                value.resize_(host.shape)
+                value.copy_(host)
+                return
             tensors.replace(buffer, own(flat.clone()))
             self.bytes_in += buffer.nbytes
         elif isinstance(value, (list, tuple)):

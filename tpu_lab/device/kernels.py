@@ -14,7 +14,7 @@ import torch
 
 from ..lowering import registry
 from . import _torch_internals as internals
-from . import factories, fallback, faults, strict, transfer, views
+from . import factories, fallback, fastpath, faults, strict, transfer, views
 from .decomposed import run_decomposed
 from .own_ops import OWN_KERNELS
 from .plan import functional_twin, is_composite, is_view, plan_for, registry_name
@@ -87,18 +87,25 @@ def _served_overloads() -> list[Any]:
 
 def kernel_for(overload: Any) -> Callable[..., Any]:
     """The kernel of an overload with a lowering. The plan is made at the first call, as there are over a thousand."""
-    plan: Any = None
+    serve: Callable[..., Any] | None = None
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        nonlocal plan
-        if plan is None:
-            plan = plan_for(overload)
+        nonlocal serve
         try:
-            return strict.run(plan, args, kwargs)
+            if serve is None:
+                serve = _server(overload)
+            return serve(*args, **kwargs)
         except Exception as error:
             raise faults.translate(error, overload, args) from None
 
     return kernel
+
+
+def _server(overload: Any) -> Callable[..., Any]:
+    plan = plan_for(overload)
+    if fastpath.can_be_quick(plan):
+        return fastpath.quick_kernel(plan)
+    return lambda *args, **kwargs: strict.run(plan, args, kwargs)
 
 
 def serve_other(op: Any, *args: Any, **kwargs: Any) -> Any:

@@ -46,7 +46,7 @@ class Buffer:
     somebody else holds too (a snapshot), so that it must not be donated; `sized` tells whether torch knows the byte count.
     """
 
-    __slots__ = ("__weakref__", "array", "id", "layout", "line", "nbytes", "shared", "sized")
+    __slots__ = ("__weakref__", "_id", "array", "layout", "line", "nbytes", "shared", "sized")
 
     def __init__(self, array: Any, layout: Any, nbytes: int) -> None:
         self.array = array
@@ -54,7 +54,7 @@ class Buffer:
         self.nbytes = nbytes
         self.shared = False
         self.sized = False
-        self.id = next(_ids)
+        self._id = 0
         ledger.live += nbytes
         if ledger.live > ledger.peak:
             ledger.peak = ledger.live
@@ -64,6 +64,13 @@ class Buffer:
             _large[self.id] = weakref.ref(self)
         if events.observer is not None:
             events.observer.allocated(self)
+
+    @property
+    def id(self) -> int:
+        """A number unique in the process."""
+        if not self._id:
+            self._id = next(_ids)
+        return self._id
 
     def __del__(self) -> None:
         ledger.live -= self.nbytes

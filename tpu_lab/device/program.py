@@ -17,7 +17,7 @@ from ..lowering.registry import Lowering
 from ..lowering.rng import Rng
 from .call import Call, NumberSlot, Static, TensorSlot
 from .plan import NOT_PASSED, Plan
-from .tensors import contiguous_stride, extent, layout_of
+from .tensors import Layout, contiguous_stride, extent, layout_of
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class FreshResult:
     size: tuple[int, ...]
     stride: tuple[int, ...] | None  # None: row-major
     dtype: torch.dtype
+    layout: Layout
 
 
 @dataclass(eq=False)
@@ -234,8 +235,8 @@ def _fresh(meta: torch.Tensor | None) -> FreshResult | None:
     if meta is None:
         return None
     size, stride = tuple(meta.shape), meta.stride()
-    layout_of(extent(size, stride), meta.dtype)
-    return FreshResult(size, None if stride == contiguous_stride(size) or 0 in size else stride, meta.dtype)
+    plain = stride == contiguous_stride(size) or 0 in size
+    return FreshResult(size, None if plain else stride, meta.dtype, layout_of(extent(size, stride), meta.dtype))
 
 
 def _laid_out(value: Any, fresh: FreshResult) -> jax.Array:

@@ -45,6 +45,9 @@ def enter(module: Any) -> None:
         library = torch.library.Library("_", "IMPL")
         library.fallback(_first_use, "PrivateUse1")
         _kept.append(library)
+        from . import patches
+
+        patches.apply()
         _entered = True
 
 

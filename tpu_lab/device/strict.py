@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import torch
 
-from ..lowering.registry import Lowering
 from ..xla.executable import compile_program
 from . import checks, events, memory, modes, program_cache, tensors
 from .call import Call, TensorSlot, split
@@ -31,11 +30,15 @@ SMALL_BYTES = 1 << 16
 class Entry:
     """A program ready to run: how to run it and what its arrays are."""
 
-    __slots__ = ("bytes", "checked", "donated", "executable", "fresh", "info", "last", "lists", "needed", "random", "rng_steps", "run", "written")
+    general = False
+
+    __slots__ = ("bytes", "checked", "donated", "execute", "executable", "fresh", "handlers", "info", "last", "moves", "needed", "random", "rng_steps", "run", "written")
 
     def __init__(self, traced: Traced, executable: Any, info: OpProgram) -> None:
         self.run: Callable[[Sequence[jax.Array]], list[jax.Array]] = executable.run
         self.executable = executable
+        self.execute, self.handlers = executable.execute, executable.handlers
+        self.moves: tuple[bool, ...] | None = None
         self.info = info
         self.fresh = traced.fresh
         self.needed = traced.needed
@@ -44,13 +47,16 @@ class Entry:
         self.checked = traced.checked
         self.random = traced.random
         self.rng_steps = traced.rng_steps
-        self.bytes = sum(0 if f is None else _nbytes(f) for f in traced.fresh)
+        self.bytes = sum(0 if f is None else f.layout.nbytes for f in traced.fresh)
         self.last = 0
 
-
-def _nbytes(fresh: FreshResult) -> int:
-    stride = fresh.stride if fresh.stride is not None else tensors.contiguous_stride(fresh.size)
-    return tensors.extent(fresh.size, stride) * fresh.dtype.itemsize
+    def pair(self, outputs: list[jax.Array]) -> list[tuple[FreshResult | None, Any]]:
+        """Each fresh result with its array (None for an undefined one)."""
+        position, pairs = 0, []
+        for result in self.fresh:
+            pairs.append((result, None if result is None else outputs[position]))
+            position += result is not None
+        return pairs
 
 
 def run(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -91,6 +97,12 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     return entry
 
 
+def moving_arguments(call: Call) -> tuple[bool, ...] | None:
+    """For each argument whether its storage offset is an input; None if none is."""
+    moves = tuple(isinstance(s, TensorSlot) and s.moving is not None for s in call.slots)
+    return moves if any(moves) else None
+
+
 def input_types(plan: Plan, call: Call) -> tuple[TensorType, ...]:
     """Shapes and dtypes of a call's tensor arguments, for the record."""
     found = []
@@ -120,7 +132,7 @@ def execute(plan: Plan, call: Call, entry: Entry) -> Any:
     entry.last = program_cache.tick()
     if entry.checked:
         check(plan, outputs.pop())
-    results = [None if f is None else wrap(a, f.size, f.dtype, f.stride) for f, a in _pair(entry.fresh, outputs)]
+    results = [None if f is None else wrap(a, f.size, f.dtype, f.stride) for f, a in entry.pair(outputs)]
     if entry.written:
         new = outputs[len(outputs) - len(entry.written) :]
         for position, array in zip(entry.written, new, strict=True):
@@ -133,14 +145,6 @@ def execute(plan: Plan, call: Call, entry: Entry) -> Any:
     elif modes.blocking:
         wait(outputs)
     return hand_out(plan, call, results)
-
-
-def _pair(fresh: tuple[FreshResult | None, ...], outputs: list[jax.Array]) -> list[tuple[FreshResult | None, Any]]:
-    position, pairs = 0, []
-    for result in fresh:
-        pairs.append((result, None if result is None else outputs[position]))
-        position += result is not None
-    return pairs
 
 
 def gather(buffer: Buffer, donated: bool) -> jax.Array:
@@ -210,8 +214,3 @@ def _name(dtype: torch.dtype) -> str:
     scalar = {torch.float32: "Float", torch.float64: "Double", torch.int64: "Long", torch.int32: "Int", torch.bool: "Bool", torch.float16: "Half", torch.uint8: "Byte"}
     return scalar.get(dtype, str(dtype).removeprefix("torch."))
 
-
-def lowering_of(plan: Plan) -> Lowering:
-    """The plan's lowering; the caller knows it has one."""
-    assert plan.lowering is not None
-    return plan.lowering

@@ -139,3 +139,14 @@ def dtype_of(array: jax.Array) -> torch.dtype:
 def copied(array: jax.Array) -> jax.Array:
     """A flat array of its own with the same contents."""
     return jax_internals.put(np.asarray(array), copy=True)
+
+
+def retype(storage: Any, dtype: torch.dtype) -> None:
+    """Lets a storage of raw bytes (loaded, or made by `torch.UntypedStorage`) be one of `dtype`, so that programs read it directly."""
+    buffer = getattr(storage, "buffer", None)
+    if buffer is None or buffer.layout.torch_dtype is not torch.uint8 or dtype.itemsize == 1 or buffer.nbytes % dtype.itemsize:
+        return
+    layout = layout_of(buffer.nbytes // dtype.itemsize, dtype)
+    if buffer.array is not None:
+        buffer.array = jax_internals.put(np.asarray(buffer.array).view(layout.dtype), copy=True)
+    buffer.layout = layout

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from . import _torch_internals as internals
-from .tensors import buffer_of, give_size
+from .tensors import buffer_of, contiguous_stride, give_size, retype
 
 VIEW_KERNELS = ("as_strided", "view", "_reshape_alias", "unfold", "view_as_real", "view_as_complex")
 """View operators with a kernel per backend; all others are composites over these."""
@@ -40,9 +40,7 @@ def set_source_tensor(self: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
 
 def set_source_storage(self: torch.Tensor, source: torch.UntypedStorage) -> torch.Tensor:
     """`tensor.set_(storage)`: all of the storage, one-dimensional."""
-    from .storage_patches import nbytes_of
-
-    count = nbytes_of(source) // self.element_size()
+    count = source.nbytes() // self.element_size()
     return set_storage_offset(self, source, 0, (count,), (1,))
 
 
@@ -52,8 +50,7 @@ def set_storage_offset(
     """`tensor.set_(storage, offset, size, stride)`."""
     if keep is not None:
         give_size(keep)
-    from .tensors import contiguous_stride
-
+    retype(source, self.dtype)
     steps = tuple(stride) or contiguous_stride(tuple(size))
     internals.point_at(self, source, storage_offset, tuple(size), steps)
     return self

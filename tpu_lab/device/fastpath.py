@@ -1,0 +1,215 @@
+"""Quick kernels: the strict executor's hot path, written out for one schema.
+
+`strict.run` takes any call apart, in some 20 µs. Most calls look alike: tensors of the device in storages of their own,
+numbers, a few statics. For an overload whose arguments are of these kinds (no lists of tensors) this module writes the
+Python source of a kernel in which every step of the split is spelled out. Anything unusual in a call (a tensor of another
+device, aliased storages, a snapshot to be kept) goes the general way, which gives the same answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..lowering import strided
+from . import _torch_internals as internals
+from . import events, memory, modes, numbers, program_cache, strict, tensors
+from .call import freeze, split
+from .memory import Buffer
+from .plan import Argument, Plan
+
+_NO_PART_OF_IT = ("device", "layout", "pin_memory", "generator")
+
+
+def can_be_quick(plan: Plan) -> bool:
+    """True if arguments are tensors (at least one), numbers and statics, and the results are tensors or the first argument itself."""
+    kinds = [a.kind for a in plan.arguments]
+    if plan.lowering is None or plan.lowering.mutates or plan.lowering.random or plan.returns_list or plan.out:
+        return False
+    if "tensors" in kinds or "numbers" in kinds or "tensor" not in kinds or plan.return_count == 0:
+        return False
+    if any(a.name in _NO_PART_OF_IT for a in plan.arguments):
+        return False
+    return not plan.in_place or (plan.arguments[0].written and sum(a.written for a in plan.arguments) == 1)
+
+
+def quick_kernel(plan: Plan) -> Callable[..., Any]:
+    """A kernel with the signature of the schema. Raises what `strict.run` raises."""
+    scope: dict[str, Any] = {
+        "Buffer": Buffer,
+        "array_of": tensors.array_of,
+        "block": strict.wait,
+        "check": strict.check,
+        "create": internals.create_empty_tensor,
+        "float_default": torch.get_default_dtype,
+        "events": events,
+        "freeze": freeze,
+        "general": strict.run,
+        "integer": numbers.integer,
+        "learn": functools.partial(_learn, plan),
+        "ledger": memory.ledger,
+        "modes": modes,
+        "now": time.perf_counter_ns,
+        "number": numbers.number,
+        "numeric": frozenset({bool, int, float, complex}),
+        "place": _place,
+        "plan": plan,
+        "quick": {},
+        "refuse": memory.refuse,
+        "tick": program_cache.tick,
+        "wrap": tensors.wrap,
+    }
+    scope.update({f"default_{a.name}": a.default for a in plan.arguments if a.has_default})
+    exec(compile(_source(plan), f"<quick kernel of {plan.aten}>", "exec"), scope)
+    return scope["kernel"]  # type: ignore[no-any-return]
+
+
+_aligned = functools.lru_cache(maxsize=65536)(strided.is_aligned)
+
+
+def _place(layout: tensors.Layout, tensor: torch.Tensor, offset: int) -> Any:
+    """What of an offset belongs to the key: whether the view is a box of its storage; all of it where dtypes differ."""
+    if tensor.dtype is not layout.torch_dtype:
+        return offset + 2  # no bool is equal to it
+    return _aligned(layout.count, tensor.shape, tensor.stride(), offset)
+
+
+def _learn(plan: Plan, quick: dict[Any, Any], key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The first call of a quick key: the general way answers, and its program is remembered under the quick key where that can run it."""
+    call = split(plan, args, kwargs)
+    moves = strict.moving_arguments(call)
+    result = strict.run(plan, args, kwargs)
+    entry = plan.programs.get(call.key)
+    if isinstance(entry, strict.Entry) and entry.needed == tuple(range(len(call.buffers))):
+        entry.moves = moves
+        program_cache.also(quick, key, entry)
+    else:
+        quick[key] = _GENERAL
+    return result
+
+
+class _General:
+    """Stands in the quick table for calls that the general way has to answer."""
+
+    general = True
+
+
+_GENERAL = _General()
+
+
+def _signature(arguments: tuple[Argument, ...]) -> str:
+    parts, starred = [], False
+    for a in arguments:
+        if a.keyword_only and not starred:
+            parts.append("*")
+            starred = True
+        parts.append(f"{a.name}=default_{a.name}" if a.has_default else a.name)
+    return ", ".join(parts)
+
+
+def _source(plan: Plan) -> str:
+    """The kernel's text. Local names: b<i> buffer, a<i> its array, o<i> offset, k<i> key part, n<i> number array of argument i."""
+    positional = "".join(f"{a.name}, " for a in plan.arguments if not a.keyword_only)
+    keywords = ", ".join(f"{a.name!r}: {a.name}" for a in plan.arguments if a.keyword_only)
+    whole_call = f"plan, ({positional}), {{{keywords}}}"
+    general = f"return general({whole_call})"
+    tensors_at = [i for i, a in enumerate(plan.arguments) if a.kind == "tensor"]
+    lines = [f"def kernel({_signature(plan.arguments)}):", "    observer = events.observer", "    if observer is not None: start = now()"]
+    key: list[str] = []
+    for i, a in enumerate(plan.arguments):
+        lines += _take(i, a, general)
+        key.append(f"*k{i}" if a.kind == "tensor" else f"k{i}")
+    for x in tensors_at:
+        lines += [f"    if b{x} is b{y} and b{y} is not None: {general}" for y in tensors_at if y < x]
+    lines += [
+        f"    key = ({', '.join(key)}, float_default())",
+        "    entry = quick.get(key)",
+        f"    if entry is None: return learn(quick, key, ({positional}), {{{keywords}}})",
+        f"    if entry.general: {general}",
+    ]
+    if plan.in_place:
+        lines.append(f"    if b0.shared: {general}")
+    lines += ["    if ledger.live + entry.bytes > ledger.limit: refuse(entry.bytes, plan.aten)", f"    arrays = [{', '.join(f'a{i}' for i in tensors_at)}]"]
+    if len(tensors_at) > 1:
+        lines.append("    if None in arrays: arrays = [a for a in arrays if a is not None]")
+    lines += ["    moves = entry.moves", "    if moves:"]
+    lines += [f"        {_append_inputs(i, a, moving=True)}" for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
+    rest = [f"        {_append_inputs(i, a, moving=False)}" for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
+    lines += ["    else:", *rest]
+    lines += [
+        "    outputs = entry.execute(arrays).consume_with_handlers(entry.handlers)",
+        "    entry.last = tick()",
+        "    if entry.checked: check(plan, outputs.pop())",
+        "    if modes.blocking or (observer is not None and observer.blocking): block(outputs)",
+        *_results(plan, tensors_at),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _append_inputs(i: int, a: Argument, moving: bool) -> str:
+    number = f"if n{i} is not None: arrays.append(n{i})"
+    if not moving or a.kind == "number":
+        return number
+    return f"if moves[{i}]: arrays.append(integer(o{i}))\n        " + number
+
+
+def _take(i: int, a: Argument, general: str) -> list[str]:
+    name = a.name
+    if a.kind == "tensor":
+        geometry = f"b{i}.layout, {name}.shape, {name}.stride(), {name}.dtype"
+        return [
+            f"    n{i} = None",
+            f"    if {name}.__class__ in numeric:",
+            f"        if {name}.__class__ is int and {name} == 1: {general}",
+            f"        b{i} = a{i} = None; n{i} = number({name}); k{i} = ({name}.__class__,)",
+            f"    elif {name} is None: b{i} = a{i} = None; k{i} = (None,)",
+            "    else:",
+            f"        b{i} = getattr({name}.untyped_storage(), 'buffer', None)",
+            f"        if b{i} is None: {general}",
+            f"        a{i} = b{i}.array",
+            f"        if a{i} is None: a{i} = array_of(b{i})",
+            f"        o{i} = {name}.storage_offset()",
+            f"        k{i} = ({geometry}, place(b{i}.layout, {name}, o{i})) if o{i} else ({geometry})",
+        ]
+    if a.kind == "number":
+        return [
+            f"    if {name} is None or ({name}.__class__ is int and {name} == 1): n{i} = None; k{i} = {name}",
+            f"    else: n{i} = number({name}); k{i} = {name}.__class__",
+        ]
+    text = f"    k{i} = freeze({name}) if {name}.__class__ is list else {name}"
+    return [text if not _is_number_like(a) else f"    k{i} = ({name}, {name}.__class__)"]
+
+
+def _is_number_like(a: Argument) -> bool:
+    return a.default.__class__ is float or a.name in ("exponent", "p", "ord", "value", "negative_slope")
+
+
+def _results(plan: Plan, tensors_at: list[int]) -> list[str]:
+    buffers = "[" + ", ".join(f"b{i}" for i in tensors_at) + "]"
+    if plan.in_place:
+        return [
+            "    b0.array = outputs[0]",
+            f"    if observer is not None: observer.op(entry.info, start, now(), {buffers}, (b0,))",
+            f"    return {plan.arguments[0].name}",
+        ]
+    if plan.return_count > 1:
+        return [
+            "    results = tuple([None if f is None else wrap(x, f.size, f.dtype, f.stride) for f, x in entry.pair(outputs)])",
+            f"    if observer is not None: observer.op(entry.info, start, now(), {buffers}, [r.untyped_storage().buffer for r in results if r is not None])",
+            "    return results",
+        ]
+    return [
+        "    f = entry.fresh[0]",
+        "    if f.stride is None:",
+        "        result = create(f.size, f.dtype)",
+        "        made = result.untyped_storage().buffer = Buffer(outputs[0], f.layout, f.layout.nbytes)",
+        "    else:",
+        "        result = wrap(outputs[0], f.size, f.dtype, f.stride)",
+        "        made = result.untyped_storage().buffer",
+        f"    if observer is not None: observer.op(entry.info, start, now(), {buffers}, (made,))",
+        "    return result",
+    ]

@@ -1,0 +1,181 @@
+"""Storages of the device: byte counts, distinct stable addresses, copies, pickling. C++ knows them as empty storages."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.storage import TypedStorage, UntypedStorage
+
+_Storage: Any = UntypedStorage
+_raw_nbytes = UntypedStorage.nbytes
+_raw_device = UntypedStorage.device
+_addresses = itertools.count(1)
+_PAGE = 1 << 32
+"""Distance of two storages' stand-in addresses: beyond any storage, so that `data_ptr() + offset` never meets another one."""
+
+
+def is_ours(storage: Any) -> bool:
+    """True for a storage of the device."""
+    return storage.device.type == "tpu"  # type: ignore[no-any-return]
+
+
+def nbytes(self: Any) -> int:
+    """Size in bytes."""
+    if is_ours(self):
+        buffer = getattr(self, "buffer", None)
+        if buffer is not None:
+            return buffer.nbytes  # type: ignore[no-any-return]
+    return _raw_nbytes(self)
+
+
+def data_ptr(self: Any) -> int:
+    """A number unique to the storage, as an address would be; nothing can be read there."""
+    found = getattr(self, "address", None)
+    if found is None:
+        if nbytes(self) == 0:
+            return 0
+        found = self.address = next(_addresses) * _PAGE
+    return found  # type: ignore[no-any-return]
+
+
+def tensor_data_ptr(self: torch.Tensor) -> int:
+    """`storage().data_ptr()` plus the offset in bytes."""
+    base = data_ptr(self.untyped_storage())
+    return base + self.storage_offset() * self.element_size() if base and self.numel() else 0
+
+
+def as_bytes(self: Any) -> torch.Tensor:
+    """A CPU uint8 tensor of its own with the storage's bytes (waits for the device)."""
+    from .. import checks
+    from ..host import alias_on_host
+    from ..tensors import array_of
+
+    checks.settle()
+    buffer = getattr(self, "buffer", None)
+    if buffer is None or not buffer.nbytes:
+        return torch.empty(0, dtype=torch.uint8)
+    return alias_on_host(array_of(buffer), buffer.layout.torch_dtype).view(torch.uint8).clone()
+
+
+def from_bytes(raw: torch.Tensor) -> Any:
+    """A new storage of the device with the bytes of a CPU uint8 tensor."""
+    from .. import registration
+
+    registration.load()
+    from ..transfer import to_device
+
+    return to_device(raw.reshape(-1)).untyped_storage()
+
+
+def clone(self: Any) -> Any:
+    """A storage with the same contents. The array is immutable, so both hold it until one of them is written to."""
+    from .. import tensors
+
+    buffer = self.buffer
+    twin = tensors.wrap(buffer.array, (buffer.layout.count,), buffer.layout.torch_dtype)
+    tensors.give_size(twin)
+    storage: Any = twin.untyped_storage()
+    buffer.shared = storage.buffer.shared = buffer.array is not None
+    return storage
+
+
+def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    """`copy.deepcopy` of a storage: one copy per storage, so that views stay tied together."""
+    memo = memo.setdefault("torch", {})  # type: ignore[call-overload]
+    if self._cdata not in memo:
+        memo[self._cdata] = clone(self)
+    return memo[self._cdata]
+
+
+def copy_(self: Any, source: Any, non_blocking: bool = False) -> Any:
+    """Takes over the bytes of another storage of the same size."""
+    raw = as_bytes(source) if is_ours(source) else torch.empty(0, dtype=torch.uint8).set_(source)
+    if raw.numel() != nbytes(self):
+        raise RuntimeError(f"size mismatch: got a storage of {raw.numel()} bytes for one of {nbytes(self)} bytes")
+    _write(self, raw)
+    return self
+
+
+def _write(self: Any, raw: torch.Tensor) -> None:
+    from .. import tensors
+    from ..host import flat_from_host
+
+    buffer = self.buffer
+    tensors.replace(buffer, flat_from_host(raw.view(buffer.layout.torch_dtype)))
+
+
+def resize_(self: Any, size: int) -> Any:
+    """Resizes to `size` bytes; the common part of the contents stays, new bytes are zero."""
+    from .. import factories
+
+    factories.grow(self, self.buffer, torch.uint8, size)
+    return self
+
+
+def to_cpu(self: Any) -> Any:
+    """A CPU storage with the same bytes."""
+    return as_bytes(self).untyped_storage()
+
+
+def to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
+    """The storage on another device."""
+    device = torch.device(device)
+    if device.type == "tpu":
+        if is_ours(self):
+            return self
+        return from_bytes(torch.empty(0, dtype=torch.uint8).set_(self) if self.device.type == "cpu" else torch.empty(0, dtype=torch.uint8).set_(self.cpu()))
+    return to_cpu(self).to(device=device, non_blocking=non_blocking) if device.type != "cpu" else to_cpu(self)
+
+
+def reduce(self: Any) -> Any:
+    """Pickles a storage as its bytes; unpickling needs tpu_lab (`torch.save` does not: it writes plain CPU storages)."""
+    return from_bytes, (as_bytes(self),)
+
+
+def _for_ours(name: str, ours: Callable[..., Any], cls: Any = UntypedStorage) -> None:
+    """Puts `ours` before a method of a torch class, for objects of the device."""
+    original = getattr(cls, name)
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.device.type == "tpu":
+            return ours(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    setattr(cls, name, method)
+
+
+def apply() -> None:
+    """Patches `torch.UntypedStorage` and `Tensor.data_ptr`."""
+    for name, ours in {
+        "nbytes": nbytes,
+        "size": nbytes,
+        "__len__": nbytes,
+        "data_ptr": data_ptr,
+        "clone": clone,
+        "__deepcopy__": deepcopy,
+        "copy_": copy_,
+        "resize_": resize_,
+        "cpu": to_cpu,
+        "__reduce__": reduce,
+        "tolist": lambda self: as_bytes(self).tolist(),
+        "__getitem__": lambda self, at: as_bytes(self)[at].item() if isinstance(at, int) else as_bytes(self)[at].untyped_storage(),
+        "is_pinned": lambda self, device=None: False,
+    }.items():
+        _for_ours(name, ours)
+    _for_ours("data_ptr", tensor_data_ptr, torch.Tensor)
+    original_to = UntypedStorage.to
+
+    @functools.wraps(original_to)
+    def storage_to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
+        if is_ours(self) or torch.device(device).type == "tpu":
+            return to(self, device=device, non_blocking=non_blocking)
+        return original_to(self, device=device, non_blocking=non_blocking)
+
+    _Storage.to = storage_to
+    original_typed = TypedStorage._data_ptr
+    TypedStorage._data_ptr = lambda self: data_ptr(self._untyped_storage) if self.device.type == "tpu" else original_typed(self)  # type: ignore[method-assign]
