@@ -15,6 +15,7 @@ from ..xla import _jax_internals as jax_internals
 from . import _torch_internals as internals
 from . import tensors
 from .memory import Buffer
+from .events import TensorType
 from .host import host_to_numpy
 from .numbers import integer, number
 from .plan import Plan
@@ -170,3 +171,12 @@ def split(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     layouts = tuple(b.layout for b in splitter.buffers)
     return Call(plan, tuple(splitter.key), tuple(slots), splitter.buffers, layouts, splitter.inputs, arguments, generator)
 
+
+def input_types(call: Call) -> tuple[TensorType, ...]:
+    """Shapes and dtypes of a call's tensor arguments, for the record."""
+    found = []
+    for slot in call.slots:
+        for one in slot if isinstance(slot, tuple) else (slot,):
+            if isinstance(one, TensorSlot):
+                found.append(TensorType(one.size, str(one.dtype).removeprefix("torch.")))
+    return tuple(found)

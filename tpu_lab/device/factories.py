@@ -12,7 +12,7 @@ import torch
 from ..lowering.dtypes import to_jax
 from ..xla import _jax_internals as jax_internals
 from . import _torch_internals as internals
-from . import memory, tensors
+from . import memory, state, tensors
 from .host import alias_on_host, host_to_numpy
 from .memory import Buffer
 from .tensors import buffer_of, contiguous_stride, extent, layout_of, wrap
@@ -79,6 +79,8 @@ def grow(storage: Any, buffer: Buffer, dtype: torch.dtype, nbytes: int) -> None:
     layout = layout_of(nbytes // own.itemsize, own)
     if layout.nbytes > buffer.nbytes:
         _reserve((layout.nbytes - buffer.nbytes) // own.itemsize, own, "aten.resize_")
+    if state.journals:
+        state.about_to_write(buffer)
     buffer.resize(_resized(buffer, layout), layout, layout.nbytes)
 
 

@@ -11,18 +11,17 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from . import checks, events, tensors
+from . import checks, events, seeds, tensors
 from .events import OpProgram, TensorType
-from .host import alias_on_host, own
+from .host import alias_on_host, host_view, own
 from .memory import Buffer
 from .tensors import array_of, buffer_of
-from .transfer import host_view
 
 policy = "allow"
 """`torch.tpu.cpu_fallback`: `allow` runs an operator without a lowering on the CPU and records it, `error` raises."""
 
 
-class _Crossing:
+class Crossing:
     """The tensors of one call on their way to the CPU: one flat CPU tensor per storage, so that aliases stay aliases."""
 
     def __init__(self, writes: bool) -> None:
@@ -80,6 +79,22 @@ class _Crossing:
         return result
 
 
+    @staticmethod
+    def device_results(result: Any) -> list[torch.Tensor]:
+        """The device tensors among results."""
+        return [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(r, torch.Tensor) and r.device.type == "tpu"]
+
+    @staticmethod
+    def types(tensors_: list[torch.Tensor]) -> tuple[TensorType, ...]:
+        """Their shapes and dtypes."""
+        return tuple(TensorType(tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in tensors_)
+
+    @staticmethod
+    def buffers(tensors_: list[torch.Tensor]) -> list[Buffer]:
+        """Their memory."""
+        return [buffer_of(t) for t in tensors_]
+
+
 def bring(value: torch.Tensor) -> torch.Tensor:
     """A device tensor that takes over a CPU result (its memory too where it is dense and nobody else's)."""
     value = value.detach().resolve_conj().resolve_neg()
@@ -94,19 +109,29 @@ def bring(value: torch.Tensor) -> torch.Tensor:
     return tensors.wrap(own(flat), size, value.dtype, stride)
 
 
-def run_on_cpu(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, _Crossing]:
+def run_on_cpu(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Crossing]:
     """Runs `op` with torch's CPU kernel on the same values; returns its result as device tensors, and what crossed."""
     checks.settle()
     schema = op._schema
     written = [a.alias_info is not None and a.alias_info.is_write for a in schema.arguments]
-    crossing = _Crossing(any(written))
+    crossing = Crossing(any(written))
     host_args = tree_map(crossing.out, args)
     host_kwargs = tree_map(crossing.out, kwargs)
-    result = op(*host_args, **host_kwargs)
+    result = _call(op, host_args, host_kwargs, kwargs.get("generator"))
     for i, argument in enumerate(schema.arguments):
         if written[i]:
             crossing.write_back(args[i] if i < len(args) else kwargs.get(argument.name))
     return tree_map(crossing.back, result), crossing
+
+
+def _call(op: Any, args: Any, kwargs: Any, generator: Any) -> Any:
+    """The CPU kernel; a random one draws from a CPU sequence that the device's generator starts."""
+    if torch.Tag.nondeterministic_seeded not in op.tags:
+        return op(*args, **kwargs)
+    seed, offset = seeds.state_of(generator).draw(1)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed((seed * 0x9E3779B97F4A7C15 + offset) % 2**63)
+        return op(*args, **kwargs)
 
 
 def fall_back(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
@@ -122,11 +147,7 @@ def fall_back(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: st
     if observer is not None:
         end = time.perf_counter_ns()
         observer.fallback(str(op), reason, crossing.bytes_out, crossing.bytes_in, start, end)
-        outputs = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if isinstance(r, torch.Tensor) and r.device.type == "tpu"]
-        info = OpProgram(str(op), "fallback", tuple(map(_type, crossing.seen)), tuple(map(_type, outputs)))
-        observer.op(info, start, end, [b for b, _ in crossing.flats.values()], [buffer_of(o) for o in outputs])
+        outputs = crossing.device_results(result)
+        info = OpProgram(str(op), "fallback", crossing.types(crossing.seen), crossing.types(outputs))
+        observer.op(info, start, end, [b for b, _ in crossing.flats.values()], crossing.buffers(outputs))
     return result
-
-
-def _type(tensor: torch.Tensor) -> TensorType:
-    return TensorType(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))

@@ -17,7 +17,7 @@ import torch
 
 from ..lowering import strided
 from . import _torch_internals as internals
-from . import events, memory, modes, numbers, program_cache, strict, tensors
+from . import events, memory, modes, numbers, program_cache, state, strict, tensors
 from .call import freeze, split
 from .memory import Buffer
 from .plan import Argument, Plan
@@ -51,6 +51,7 @@ def quick_kernel(plan: Plan) -> Callable[..., Any]:
         "general": strict.run,
         "integer": numbers.integer,
         "learn": functools.partial(_learn, plan),
+        "journals": state.journals,
         "ledger": memory.ledger,
         "modes": modes,
         "now": time.perf_counter_ns,
@@ -82,12 +83,12 @@ def _learn(plan: Plan, quick: dict[Any, Any], key: Any, args: tuple[Any, ...], k
     """The first call of a quick key: the general way answers, and its program is remembered under the quick key where that can run it."""
     call = split(plan, args, kwargs)
     moves = strict.moving_arguments(call)
-    result = strict.run(plan, args, kwargs)
+    result = strict.run_call(plan, call, args, kwargs)
     entry = plan.programs.get(call.key)
     if isinstance(entry, strict.Entry) and entry.needed == tuple(range(len(call.buffers))):
         entry.moves = moves
         program_cache.also(quick, key, entry)
-    else:
+    elif entry is not None:
         quick[key] = _GENERAL
     return result
 
@@ -132,7 +133,7 @@ def _source(plan: Plan) -> str:
         f"    if entry.general: {general}",
     ]
     if plan.in_place:
-        lines.append(f"    if b0.shared: {general}")
+        lines.append(f"    if b0.shared or journals: {general}")
     lines += ["    if ledger.live + entry.bytes > ledger.limit: refuse(entry.bytes, plan.aten)", f"    arrays = [{', '.join(f'a{i}' for i in tensors_at)}]"]
     if len(tensors_at) > 1:
         lines.append("    if None in arrays: arrays = [a for a in arrays if a is not None]")

@@ -52,3 +52,13 @@ def alias_on_host(array: jax.Array, dtype: torch.dtype) -> torch.Tensor:
         return torch.from_numpy(host)
     carrier = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}[host.dtype.itemsize]
     return torch.from_numpy(host.view(carrier)).view(dtype)
+
+
+def host_view(tensor: torch.Tensor, flat: torch.Tensor) -> torch.Tensor:
+    """The view of a flat CPU tensor that lies in it as `tensor` lies in its storage."""
+    if flat.dtype != tensor.dtype:
+        flat = flat.view(torch.uint8).view(tensor.dtype) if flat.numel() else flat.new_empty(0, dtype=tensor.dtype)
+    view = torch.as_strided(flat, tensor.shape, tensor.stride(), tensor.storage_offset())
+    if tensor.is_conj():
+        view = torch._conj(view)
+    return torch._neg_view(view) if tensor.is_neg() else view

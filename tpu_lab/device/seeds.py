@@ -90,3 +90,14 @@ def unregister(number: int) -> None:
     """Forgets a generator that died."""
     _states.pop(number.to_bytes(8, "little"), None)
 
+
+
+def save() -> list[tuple[DeviceState, int, int]]:
+    """Every generator's seed and offset."""
+    return [(state, state.seed, state.offset) for state in (default, *_states.values())]
+
+
+def put_back(saved: list[tuple[DeviceState, int, int]]) -> None:
+    """Puts back what `save` gave."""
+    for state, seed, offset in saved:
+        state.seed, state.offset = seed, offset

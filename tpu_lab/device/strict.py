@@ -14,8 +14,8 @@ import jax
 import torch
 
 from ..xla.executable import compile_program
-from . import checks, events, memory, modes, program_cache, tensors
-from .call import Call, TensorSlot, split
+from . import checks, events, host_first, memory, modes, program_cache, state, tensors
+from .call import Call, TensorSlot, input_types, split
 from .events import OpProgram, TensorType
 from .memory import Buffer
 from .numbers import random_state
@@ -61,9 +61,15 @@ class Entry:
 
 def run(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs an operator that has a lowering. Raises PyTorch's exception for a call PyTorch refuses."""
-    call = split(plan, args, kwargs)
+    return run_call(plan, split(plan, args, kwargs), args, kwargs)
+
+
+def run_call(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same for a call that is split already."""
     entry = plan.programs.get(call.key)
     if entry is None:
+        if host_first.wants_host(plan, call):
+            return host_first.run(plan, call, args, kwargs)
         try:
             entry = build(plan, call)
         except Resized:
@@ -76,10 +82,21 @@ def build(plan: Plan, call: Call) -> Any:
     """Makes the program of a call and puts it into the plan's cache."""
     assert plan.lowering is not None
     metas = meta_results(plan, call)
+    refuse_overlap(plan, call)
     if plan.out:
         fit_outputs(plan, call, metas)
     traced = trace(plan, call, plan.lowering, metas)
     return compile_entry(plan, call, traced, metas)
+
+
+def refuse_overlap(plan: Plan, call: Call) -> None:
+    """Raises RuntimeError, as torch does, for a write through an expanded tensor, where several positions are one element."""
+    for slot in written_slots(plan, call):
+        if any(step == 0 and n > 1 for n, step in zip(slot.size, slot.stride, strict=True)) and 0 not in slot.size:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                "Please clone() the tensor before performing the operation."
+            )
 
 
 def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.Tensor | None]) -> Entry:
@@ -89,10 +106,12 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     largest = max([largest, *(0 if m is None else m.numel() * m.element_size() for m in metas)])
     start = time.perf_counter()
     executable = compile_program(traced.function, traced.avals, donate, fast=largest < SMALL_BYTES)
-    info = OpProgram(plan.aten, "xla", input_types(plan, call), tuple(_meta_type(m) for m in metas if m is not None), id=program_cache.next_id())
+    info = OpProgram(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), id=program_cache.next_id())
     entry = Entry(traced, executable, info)
+    seconds = time.perf_counter() - start
+    host_first.CompileCost.note(seconds)
     if events.observer is not None:
-        events.observer.compiled(info, time.perf_counter() - start, "miss")
+        events.observer.compiled(info, seconds, "miss")
     program_cache.remember(plan.programs, call.key, entry, executable.nbytes)
     return entry
 
@@ -101,16 +120,6 @@ def moving_arguments(call: Call) -> tuple[bool, ...] | None:
     """For each argument whether its storage offset is an input; None if none is."""
     moves = tuple(isinstance(s, TensorSlot) and s.moving is not None for s in call.slots)
     return moves if any(moves) else None
-
-
-def input_types(plan: Plan, call: Call) -> tuple[TensorType, ...]:
-    """Shapes and dtypes of a call's tensor arguments, for the record."""
-    found = []
-    for slot in call.slots:
-        for one in slot if isinstance(slot, tuple) else (slot,):
-            if isinstance(one, TensorSlot):
-                found.append(TensorType(one.size, str(one.dtype).removeprefix("torch.")))
-    return tuple(found)
 
 
 def _meta_type(meta: torch.Tensor) -> TensorType:
@@ -152,6 +161,8 @@ def gather(buffer: Buffer, donated: bool) -> jax.Array:
     array = buffer.array
     if array is None:
         array = tensors.array_of(buffer)
+    if donated and state.journals:
+        state.about_to_write(buffer)
     return tensors.copied(array) if donated and buffer.shared else array  # type: ignore[no-any-return]
 
 

@@ -18,7 +18,7 @@ import torch
 from ..lowering.dtypes import to_jax, to_torch
 from ..xla import _jax_internals as jax_internals
 from . import _torch_internals as internals
-from . import memory
+from . import memory, state
 from .memory import Buffer
 
 
@@ -127,6 +127,8 @@ def zeros(layout: Layout) -> jax.Array:
 
 def replace(buffer: Buffer, array: jax.Array) -> None:
     """New contents of the same layout for a storage; every view of it sees them."""
+    if state.journals:
+        state.about_to_write(buffer)
     buffer.array = array
     buffer.shared = False
 

@@ -12,7 +12,7 @@ from ..lowering.dtypes import to_jax
 from ..xla import _jax_internals as jax_internals
 from . import checks, events, memory, strict, tensors
 from .events import OpProgram, TensorType
-from .host import alias_on_host, flat_from_host, host_to_numpy
+from .host import alias_on_host, flat_from_host, host_to_numpy, host_view
 from .plan import plan_for
 from .tensors import array_of, buffer_of, contiguous_stride, layout_of
 
@@ -95,16 +95,6 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """
     checks.settle()
     return host_view(tensor, alias_on_host(array_of(buffer_of(tensor)), buffer_of(tensor).layout.torch_dtype))
-
-
-def host_view(tensor: torch.Tensor, flat: torch.Tensor) -> torch.Tensor:
-    """The view of a flat CPU tensor that lies in it as `tensor` lies in its storage."""
-    if flat.dtype != tensor.dtype:
-        flat = flat.view(torch.uint8).view(tensor.dtype) if flat.numel() else flat.new_empty(0, dtype=tensor.dtype)
-    view = torch.as_strided(flat, tensor.shape, tensor.stride(), tensor.storage_offset())
-    if tensor.is_conj():
-        view = torch._conj(view)
-    return torch._neg_view(view) if tensor.is_neg() else view
 
 
 def local_scalar(self: torch.Tensor) -> Any:

@@ -29,7 +29,7 @@ def is_served(op: Any) -> bool:
     if base_name(op).startswith("as_strided"):
         return True
     plan = plan_for(op)
-    return plan.lowering is not None or structural(op) is not None or (plan.functional is not None and structural(plan.functional) is not None)
+    return plan.lowering is not None or structural(op) is not None or structural(plan.functional) is not None
 
 
 @cache
@@ -60,8 +60,9 @@ def decompose(op: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None
         return pytree.tree_leaves(op(*again_args, **again_kwargs))
 
     table = dict(decomposition_table())
-    if _kernel(op) is not None and op not in table:
-        table[op] = _kernel(op)  # type: ignore[assignment]
+    own = _kernel(op)
+    if own is not None:
+        table.setdefault(op, own)
     for _ in range(_ROUNDS):
         try:
             graph = make_fx(torch.func.functionalize(call, remove="mutations"), decomposition_table=table)(*(leaves[i] for i in places))
@@ -88,7 +89,9 @@ def unserved(graph: GraphModule) -> list[Any]:
 
 def is_bookkeeping(op: Any) -> bool:
     """True for operators about sizes, numbers and assertions, which run while the program is built."""
-    return base_name(op).startswith(("sym_", "_assert", "_local_scalar_dense")) or (op.namespace == "aten" and base_name(op) in ("item", "_make_dep_token"))
+    return base_name(op).startswith(("sym_", "_assert", "_local_scalar_dense")) or (
+        op.namespace == "aten" and base_name(op) in ("item", "_make_dep_token")
+    )
 
 
 def _can_decompose(op: Any) -> bool:

@@ -26,7 +26,7 @@ Structural = Callable[..., Any]
 
 def structural(op: Any) -> Structural | None:
     """The function of a structural operator, None for any other. `as_strided` and its kin are not here: they need the strides of their argument."""
-    if op.namespace not in ("aten", "prims"):
+    if op is None or op.namespace not in ("aten", "prims"):
         return None
     known = _FUNCTIONS.get(op.name())
     if known is not None:
@@ -89,7 +89,7 @@ def _geometry(op: Any, value: Array, arguments: tuple[Any, ...], named: dict[str
 def _view(op: Any, value: Array, *arguments: Any, **named: Any) -> Any:
     flat = value.reshape(-1)
 
-    def show(view: torch.Tensor) -> Array:
+    def show(view: Any) -> Array:
         if view.numel() == value.size and view.is_contiguous():
             return value.reshape(view.shape)
         return strided.read(flat, tuple(view.shape), view.stride(), view.storage_offset())
