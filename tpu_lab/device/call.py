@@ -71,16 +71,19 @@ class Call:
     generator: Any
 
 
-class _Splitter:
+class Splitter:
+    """Takes tensors, numbers and statics of one call, and gathers the key, the unique storages and the run-time inputs."""
+
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
         self.positions: dict[int, int] = {}
         self.inputs: list[Any] = []
         self.key: list[Any] = []
 
-    def tensor(self, value: torch.Tensor, name: str, plan: Plan) -> Any:
+    def tensor(self, value: torch.Tensor, name: str, op: str) -> Any:
+        """A tensor argument. Raises RuntimeError for one of another device, unless it is a 0-dim CPU tensor."""
         if value.device.type != "tpu":
-            return self.host_tensor(value, name, plan)
+            return self.host_tensor(value, name, op)
         buffer = tensors.buffer_of(value)
         position = self.positions.get(buffer.id)
         if position is None:
@@ -98,7 +101,8 @@ class _Splitter:
         self.key += (position, layout, size, stride, dtype, offset, moving, aligned, conjugate, negative)
         return TensorSlot(position, size, stride, dtype, offset, moving, aligned, conjugate, negative)
 
-    def host_tensor(self, value: torch.Tensor, name: str, plan: Plan) -> Any:
+    def host_tensor(self, value: torch.Tensor, name: str, op: str) -> Any:
+        """A 0-dim CPU tensor: a number, of its own dtype unless it is a Python number in disguise."""
         if value.device.type == "cpu" and value.ndim == 0:
             if value.numel() == 1 and internals.is_python_number(value):
                 return self.number(value.item())
@@ -107,10 +111,11 @@ class _Splitter:
             return NumberSlot(len(self.inputs) - 1, False, value.dtype)
         raise RuntimeError(
             f"Expected all tensors to be on the same device, but found at least two devices, tpu:0 and {value.device}! "
-            f"(argument {name} of {plan.aten}; move it with .to('tpu'))"
+            f"(argument {name} of {op}; move it with .to('tpu'))"
         )
 
     def number(self, value: Any) -> Any:
+        """A Python number: a run-time input."""
         kind = value.__class__
         if kind is int and value == 1:
             self.key.append("one")  # the default of alpha and beta: a constant, so that no multiplication is left of it
@@ -121,19 +126,21 @@ class _Splitter:
         return NumberSlot(len(self.inputs) - 1, True, _NUMBER_DTYPE.get(kind, torch.float64))
 
     def static(self, value: Any) -> Any:
+        """A value that is part of the program."""
         frozen = freeze(value)
         self.key += (frozen, frozen.__class__)
         return Static(value)
 
-    def argument(self, value: Any, kind: str, name: str, plan: Plan) -> Any:
+    def argument(self, value: Any, kind: str, name: str, op: str) -> Any:
+        """An argument of the given kind (see `plan.Argument`)."""
         if value is None:
             self.key.append(None)
             return None
         if kind == "tensor":
-            return self.tensor(value, name, plan) if isinstance(value, torch.Tensor) else self.number(value)
+            return self.tensor(value, name, op) if isinstance(value, torch.Tensor) else self.number(value)
         if kind == "tensors":
             self.key.append(len(value))
-            return tuple(None if v is None else self.tensor(v, name, plan) for v in value)
+            return tuple(None if v is None else self.tensor(v, name, op) for v in value)
         if kind == "number":
             return self.number(value)
         if kind == "numbers":
@@ -154,7 +161,7 @@ def freeze(value: Any) -> Any:
 
 def split(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """Splits a call. Raises RuntimeError if a tensor of another device is among the arguments."""
-    splitter = _Splitter()
+    splitter = Splitter()
     slots, arguments, generator = [], [], None
     count = len(args)
     for i, argument in enumerate(plan.arguments):
@@ -166,7 +173,7 @@ def split(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         elif argument.name in ("device", "pin_memory", "layout"):
             slots.append(None)
         else:
-            slots.append(splitter.argument(value, argument.kind, argument.name, plan))
+            slots.append(splitter.argument(value, argument.kind, argument.name, plan.name))
     splitter.key.append(torch.get_default_dtype())
     layouts = tuple(b.layout for b in splitter.buffers)
     return Call(plan, tuple(splitter.key), tuple(slots), splitter.buffers, layouts, splitter.inputs, arguments, generator)

@@ -46,7 +46,7 @@ class Buffer:
     somebody else holds too (a snapshot), so that it must not be donated; `sized` tells whether torch knows the byte count.
     """
 
-    __slots__ = ("__weakref__", "_id", "array", "layout", "line", "nbytes", "shared", "sized")
+    __slots__ = ("__weakref__", "_id", "array", "born", "layout", "line", "nbytes", "shared", "sized")
 
     def __init__(self, array: Any, layout: Any, nbytes: int) -> None:
         self.array = array
@@ -58,7 +58,7 @@ class Buffer:
         ledger.live += nbytes
         if ledger.live > ledger.peak:
             ledger.peak = ledger.live
-        ledger.allocations += 1
+        self.born = ledger.allocations = ledger.allocations + 1
         if nbytes >= LINE_BYTES:
             self.line = user_line()
             _large[self.id] = weakref.ref(self)

@@ -204,7 +204,7 @@ def trace(plan: Plan, call: Call, lowering: Lowering, metas: Sequence[torch.Tens
             steps = rng.consumed
         outputs = []
         if returns_fresh:
-            outputs = [_laid_out(r, f) for r, f in zip(results, fresh, strict=False) if f is not None]
+            outputs = [laid_out(r, f) for r, f in zip(results, fresh, strict=False) if f is not None]
             results = results[len(fresh) :]
         for slot, value in zip(written, results, strict=False):
             write_slot(slot, storages, inputs, value)
@@ -232,14 +232,17 @@ def _tensor_slots(slots: Sequence[Any], plan: Plan, skip: set[str]) -> list[Tens
 
 
 def _fresh(meta: torch.Tensor | None) -> FreshResult | None:
-    if meta is None:
-        return None
-    size, stride = tuple(meta.shape), meta.stride()
+    return None if meta is None else fresh_result(tuple(meta.shape), meta.stride(), meta.dtype)
+
+
+def fresh_result(size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> FreshResult:
+    """Describes a result of this geometry."""
     plain = stride == contiguous_stride(size) or 0 in size
-    return FreshResult(size, None if plain else stride, meta.dtype, layout_of(extent(size, stride), meta.dtype))
+    return FreshResult(size, None if plain else stride, dtype, layout_of(extent(size, stride), dtype))
 
 
-def _laid_out(value: Any, fresh: FreshResult) -> jax.Array:
+def laid_out(value: Any, fresh: FreshResult) -> jax.Array:
+    """A result's flat array. Raises RuntimeError if the lowering returned another shape than PyTorch's meta kernel."""
     if isinstance(value, Number):
         value = value.value
     if value is None:

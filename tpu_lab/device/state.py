@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import seeds
-from .memory import Buffer
+from .memory import Buffer, ledger
 
 journals: list[Journal] = []
 """The snapshots that are to be told of writes. Device code tests it for truth on the hot path."""
@@ -21,10 +21,11 @@ class Journal:
     def __init__(self) -> None:
         self._held: dict[int, tuple[Buffer, Any, Any, int]] = {}
         self._seeds = seeds.save()
+        self._start = ledger.allocations
 
     def note(self, buffer: Buffer) -> None:
-        """Remembers a storage before its first write."""
-        if id(buffer) not in self._held:
+        """Remembers a storage before its first write; one made since the snapshot has nothing to go back to."""
+        if buffer.born <= self._start and id(buffer) not in self._held:
             buffer.shared = buffer.array is not None
             self._held[id(buffer)] = (buffer, buffer.array, buffer.layout, buffer.nbytes)
 

@@ -34,10 +34,27 @@ def is_served(op: Any) -> bool:
 
 @cache
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
-    """What to hand to AOTAutograd as `decompositions=`: torch's decomposition of every overload that is not served."""
+    """What to hand to AOTAutograd as `decompositions=`: torch's decomposition of every overload that is not served.
+
+    Some of them end in prims; a prim whose ATen counterpart is served is turned back into that.
+    """
     torch_decompositions.core_aten_decompositions()  # loads the modules that register decompositions
     known = torch_decompositions.global_decomposition_table["post_autograd"]
-    return {op: function for op, function in known.items() if isinstance(op, torch._ops.OpOverload) and not is_served(op)}
+    table = {op: function for op, function in known.items() if isinstance(op, torch._ops.OpOverload) and not is_served(op)}
+    for name in dir(torch.ops.prims):
+        prim = getattr(getattr(torch.ops.prims, name), "default", None)
+        if isinstance(prim, torch._ops.OpOverload) and not is_served(prim) and _aten_is_served(_ATEN_NAME.get(name, name)):
+            table[prim] = prim.impl_aten  # type: ignore[attr-defined]
+    return table
+
+
+_ATEN_NAME = {"rev": "flip", "shift_left": "bitwise_left_shift", "shift_right_arithmetic": "bitwise_right_shift", "erf_inv": "erfinv", "bessel_i0": "i0"}
+"""Prims that ATen calls something else."""
+
+
+def _aten_is_served(name: str) -> bool:
+    packet = getattr(torch.ops.aten, name, None)
+    return packet is not None and any(is_served(getattr(packet, overload)) for overload in packet.overloads())
 
 
 def decompose(op: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> GraphModule | None:

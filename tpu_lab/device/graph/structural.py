@@ -36,7 +36,7 @@ def structural(op: Any) -> Structural | None:
     if is_view(op):
         return functools.partial(_view, op)
     for suffix, function in (("_copy", _view), ("_scatter", _write)):
-        twin = _view_named(base_name(op).removesuffix(suffix), op._overloadname) if base_name(op).endswith(suffix) else None
+        twin = _view_twin(op, base_name(op).removesuffix(suffix)) if base_name(op).endswith(suffix) else None
         if twin is not None:
             return functools.partial(function, twin)
     return None
@@ -74,12 +74,15 @@ def _inside(storage: Array, first: int, size: Any, stride: Any, offset: int | No
     return start
 
 
-def _view_named(base: str, overload: str) -> Any:
+def _view_twin(op: Any, base: str) -> Any:
+    """The view operator `base` with the arguments of `op` (a `_copy` or `_scatter` of it), None if there is none."""
+    wanted = [a.name for a in op._schema.arguments if a.name != "src"]
     packet = getattr(torch.ops.aten, base, None)
-    if packet is None or overload not in packet.overloads():
-        return None
-    op = getattr(packet, overload)
-    return op if is_view(op) else None
+    for overload in () if packet is None else packet.overloads():
+        candidate = getattr(packet, overload)
+        if is_view(candidate) and [a.name for a in candidate._schema.arguments] == wanted:
+            return candidate
+    return None
 
 
 def _geometry(op: Any, value: Array, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -174,6 +177,7 @@ _FUNCTIONS: dict[str, Structural] = {
     "aten::permute": _permute,
     "aten::transpose.int": _transpose,
     "aten::expand": _expand,
+    "aten::_unsafe_view": _reshape,
     "aten::alias": _same,
     "aten::detach": _same,
     "aten::lift": _same,

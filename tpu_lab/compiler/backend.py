@@ -1,0 +1,69 @@
+"""The Dynamo backend `tpu`: AOTAutograd makes forward and backward graphs of ATen operators, each becomes one program."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from functorch.compile import min_cut_rematerialization_partition
+from torch._dynamo.backends.common import aot_autograd
+
+from ..device.graph.decompose import decomposition_table
+from .graph_program import GraphProgram
+from .interface import register_interface
+
+_numbers = itertools.count()
+
+
+def _compiler(kind: str) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
+    def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        return GraphProgram(graph, f"graph {next(_numbers)} ({kind})")
+
+    return compile_graph
+
+
+def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """Compiles a Dynamo graph for the device. Returns a function of the graph's inputs.
+
+    The function runs the original graph op by op for a call whose inputs overlap in memory in a way that makes the
+    compiled one wrong (an input that is written to shares its storage with another).
+    """
+    register_interface()
+    compiled = aot_autograd(
+        fw_compiler=_compiler("forward"),
+        bw_compiler=_compiler("backward"),
+        inference_compiler=_compiler("inference"),
+        decompositions=decomposition_table(),
+        partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
+    )(graph, list(example_inputs))
+    if not _writes(graph):
+        return compiled  # type: ignore[no-any-return]
+    traced_sharing = _sharing(example_inputs)
+
+    def guarded(*args: Any) -> Any:
+        if _sharing(args) != traced_sharing:
+            return graph(*args)
+        return compiled(*args)
+
+    return guarded
+
+
+def _writes(graph: torch.fx.GraphModule) -> bool:
+    """True if the graph holds an operator that writes to a tensor."""
+    for node in graph.graph.nodes:
+        if node.op == "call_method" and str(node.target).endswith("_") and not str(node.target).startswith("__"):
+            return True
+        if node.op == "call_function":
+            name = getattr(node.target, "__name__", str(node.target))
+            if "out" in node.kwargs or name in ("setitem", "iadd", "isub", "imul", "itruediv", "ipow", "ior", "iand") or name.endswith("_"):
+                return True
+    return False
+
+
+def _sharing(values: Sequence[Any]) -> tuple[int, ...]:
+    """For each input the first input with the same storage."""
+    first: dict[int, int] = {}
+    return tuple(first.setdefault(v.untyped_storage()._cdata, i) if isinstance(v, torch.Tensor) else -1 for i, v in enumerate(values))
