@@ -55,7 +55,8 @@ def call(found: Lowering, op: torch._ops.OpOverload, args: tuple[Any, ...], kwar
             return None
         if kind.startswith("List") and isinstance(value, (list, tuple)) and ("Tensor" in kind or "number" in kind):
             return [bind(v, kind.removeprefix("List[").removesuffix("]"), name) for v in value]
-        if ("number" in kind or kind in ("float", "Optional[float]")) and name not in found.static:
+        plain = isinstance(value, (bool, int, float, complex)) and "Tensor" in kind  # torch hands a wrapped number to a dispatch mode as a Python number
+        if (plain or "number" in kind or kind in ("float", "Optional[float]")) and name not in found.static:
             typed = np.array(value, dtype={bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}[type(value)])
             return slot(jax.numpy.asarray(typed), True)
         return value
