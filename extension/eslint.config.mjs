@@ -27,6 +27,14 @@ export default tseslint.config(
     }
   },
   {
+    files: ['scripts/**'],
+    languageOptions: { globals: { URL: 'readonly', console: 'readonly', process: 'readonly' } }
+  },
+  {
+    files: ['src/schema.ts'],
+    rules: { 'jupyter/no-untranslated-string': 'off' }
+  },
+  {
     files: ['test/**/*.ts'],
     rules: { '@typescript-eslint/no-floating-promises': 'off' }
   },

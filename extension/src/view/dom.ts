@@ -1,6 +1,6 @@
 /** Builds DOM without markup strings: whatever a Run contains can only ever become text. */
 
-export type Child = Node | string | number | null | undefined | Child[];
+export type Child = Node | string | number | false | null | undefined | Child[];
 type Attributes = Record<string, string | number | boolean | null | undefined>;
 
 /** An HTML element with attributes (null, undefined and false are left out) and children. */
@@ -35,7 +35,7 @@ function append(parent: Element, children: Child[]): void {
   for (const child of children) {
     if (Array.isArray(child)) {
       append(parent, child);
-    } else if (child !== null && child !== undefined) {
+    } else if (child !== null && child !== undefined && child !== false) {
       parent.append(child instanceof Node ? child : String(child));
     }
   }

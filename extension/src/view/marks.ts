@@ -2,7 +2,12 @@
 
 import { s } from './dom.js';
 
-interface IPath { d: string; width?: number; fill?: boolean; surface?: boolean }
+interface IPath {
+  d: string;
+  width?: number;
+  fill?: boolean;
+  surface?: boolean;
+}
 
 const PATHS = {
   /** A cut bar. */

@@ -1,0 +1,64 @@
+/**
+ * Writes src/schema.ts from tpu_lab/record/schema.json: the types of a Run, and the same as data for the reader in
+ * src/run.ts. With --check it only says whether the file is current.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { format, resolveConfig } from 'prettier';
+
+const schemaPath = new URL('../../tpu_lab/record/schema.json', import.meta.url);
+const outPath = new URL('../src/schema.ts', import.meta.url);
+const schema = JSON.parse(readFileSync(schemaPath, 'utf8'));
+
+/** A field's shape as text: `integer`, `string[]`, `Comparison?`, `integer[][]`. */
+function shape(entry) {
+  if (entry.$ref) {
+    return entry.$ref.split('/').at(-1);
+  }
+  if (entry.anyOf) {
+    return `${shape(entry.anyOf.find(option => option.type !== 'null'))}?`;
+  }
+  if (entry.type === 'array') {
+    return `${shape(entry.items)}[]`;
+  }
+  return 'const' in entry ? 'string' : entry.type;
+}
+
+/** The TypeScript type of a shape. */
+function type(text) {
+  if (text.endsWith('?')) {
+    return `${type(text.slice(0, -1))} | null`;
+  }
+  if (text.endsWith('[]')) {
+    return `readonly ${type(text.slice(0, -2)).replace(/^(readonly .*)$/, '($1)')}[]`;
+  }
+  return { integer: 'number', number: 'number', string: 'string', boolean: 'boolean' }[text] ?? `I${text}`;
+}
+
+const comment = text => (text ? `/** ${text.replaceAll('*/', '* /').replaceAll(/\s+/g, ' ')} */\n` : '');
+const kinds = { Run: schema, ...schema.$defs };
+let text = '// Written by `npm run generate` from tpu_lab/record/schema.json; do not edit.\n\n';
+text += `/** The schema these types belong to. Another major version cannot be read. */\nexport const SCHEMA_VERSION = '${schema.version}';\n\n`;
+text += `export const FORMAT = '${schema.properties.format.const}';\n\n`;
+for (const [name, kind] of Object.entries(kinds)) {
+  const fields = Object.entries(kind.properties).map(
+    ([field, entry]) => `${comment(entry.description)}readonly ${field}: ${type(shape(entry))};\n`
+  );
+  text += `${comment(kind.description)}export interface I${name} {\n${fields.join('')}}\n\n`;
+}
+const shapes = Object.entries(kinds).map(([name, kind]) => {
+  const fields = Object.entries(kind.properties).map(([field, entry]) => `${field}: '${shape(entry)}'`);
+  return `${name}: { ${fields.join(', ')} }`;
+});
+text +=
+  '/** The fields of each type: a scalar or the name of a type, `[]` for a list, `?` for a value that may be null. */\n';
+text += `export const SHAPES: Readonly<Record<string, Readonly<Record<string, string>>>> = { ${shapes.join(', ')} };\n`;
+
+const wanted = await format(text, { ...(await resolveConfig(outPath)), parser: 'typescript' });
+if (process.argv.includes('--check')) {
+  if (readFileSync(outPath, 'utf8') !== wanted) {
+    console.error('src/schema.ts is not what tpu_lab/record/schema.json says: npm run generate');
+    process.exit(1);
+  }
+} else {
+  writeFileSync(outPath, wanted);
+}

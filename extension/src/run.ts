@@ -1,0 +1,304 @@
+/**
+ * Reads a Run from data that may be anything, and answers the questions the views ask of it. Pure functions; the types
+ * are those of the schema.
+ */
+
+import {
+  FORMAT,
+  SCHEMA_VERSION,
+  SHAPES,
+  type IFinding,
+  type ILineCost,
+  type IRun,
+  type ISource,
+  type ITensorSpec
+} from './schema.js';
+
+export type * from './schema.js';
+
+/** Data that is no Run of this schema. The message is a sentence for the reader of the notebook. */
+export class RunError extends Error {}
+
+const SCALARS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  string: value => typeof value === 'string',
+  boolean: value => typeof value === 'boolean',
+  number: value => typeof value === 'number' && Number.isFinite(value),
+  integer: value => Number.isInteger(value)
+};
+
+/** Data as a Run. Throws RunError for a newer major schema, a missing or wrong field, or columns that do not fit together. */
+export function readRun(data: unknown): IRun {
+  if (!isObject(data) || data.format !== FORMAT) {
+    throw new RunError('This is not a record of a run.');
+  }
+  const major = SCHEMA_VERSION.split('.')[0];
+  if (String(data.schema).split('.')[0] !== major) {
+    throw new RunError(
+      `This run was saved with schema ${String(data.schema).slice(0, 20)}; this version of TPU Lab reads ${major}.x. Next: update tpu-lab.`
+    );
+  }
+  check('Run', data, '');
+  const run = data as unknown as IRun;
+  for (const [name, column] of Object.entries(run.ops)) {
+    if (column.length !== run.ops.id.length) {
+      throw new RunError(`This run is damaged at ops.${name}: it has another length than ops.id.`);
+    }
+  }
+  return run;
+}
+
+function check(shape: string, value: unknown, path: string): void {
+  const damaged = (): RunError =>
+    new RunError(`This run is damaged at ${path || 'the top'}: expected ${shape}.`);
+  if (shape.endsWith('?')) {
+    if (value !== null) {
+      check(shape.slice(0, -1), value, path);
+    }
+  } else if (shape.endsWith('[]')) {
+    if (!Array.isArray(value)) {
+      throw damaged();
+    }
+    const item = shape.slice(0, -2);
+    const scalar = SCALARS[item];
+    if (!scalar) {
+      value.forEach((entry, i) => check(item, entry, `${path}[${i}]`));
+    } else if (!value.every(scalar)) {
+      throw damaged();
+    }
+  } else if (SCALARS[shape]) {
+    if (!SCALARS[shape](value)) {
+      throw damaged();
+    }
+  } else {
+    if (!isObject(value)) {
+      throw damaged();
+    }
+    for (const [field, kind] of Object.entries(SHAPES[shape]!)) {
+      check(kind, value[field], path ? `${path}.${field}` : field);
+    }
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+// ---- questions ---------------------------------------------------------------------------------
+
+/** A line of a source, as costs and findings name it. */
+export interface IPlace {
+  readonly source: number;
+  readonly line: number;
+}
+
+export const samePlace = (a: IPlace | null, b: IPlace | null): boolean =>
+  a !== null && b !== null && a.source === b.source && a.line === b.line;
+
+/** The line that is charged for something: in the cell if a cell called it. Null: not known. */
+export function placeOf(
+  run: IRun,
+  at: { readonly location: number; readonly cell_location: number }
+): IPlace | null {
+  const location = run.locations[at.cell_location] ?? run.locations[at.location];
+  return location && run.sources[location.source] ? { source: location.source, line: location.line } : null;
+}
+
+/** What stands beside a line: a finding, or an exception. */
+export interface IMark {
+  readonly kind: 'sync' | 'fallback' | 'graph_break' | 'recompile' | 'error' | 'note';
+  readonly severity: 'wrong' | 'cost';
+  readonly title: string;
+  readonly reason: string;
+  readonly remedy: string;
+  readonly message: string;
+  readonly count: number;
+  readonly costNs: number | null;
+  readonly bytes: number | null;
+  readonly place: IPlace | null;
+}
+
+const KINDS: Readonly<Record<string, IMark['kind']>> = {
+  TL201: 'sync',
+  TL202: 'fallback',
+  TL301: 'recompile',
+  TL302: 'graph_break'
+};
+
+/** All marks of a run: wrong values first, then as the record orders them. */
+export function marks(run: IRun): IMark[] {
+  const failed = run.failures.map((failure): IMark => ({
+    kind: 'error',
+    severity: 'wrong',
+    title: failure.op ? `${failure.op} raised ${failure.kind}` : failure.kind,
+    reason: failure.message,
+    remedy: '',
+    message: '',
+    count: 1,
+    costNs: null,
+    bytes: null,
+    place: placeOf(run, failure)
+  }));
+  const found = run.findings.map((finding: IFinding): IMark => ({
+    kind: KINDS[finding.id] ?? 'note',
+    severity: finding.severity === 'wrong' ? 'wrong' : 'cost',
+    title: finding.title,
+    reason: finding.reason,
+    remedy: finding.goes_away_with ? `Goes away with ${finding.goes_away_with}` : finding.remedy,
+    message: finding.message,
+    count: finding.count,
+    costNs: finding.cost_ns,
+    bytes: finding.bytes,
+    place: placeOf(run, finding)
+  }));
+  return [...failed, ...found].sort((a, b) => Number(a.severity === 'cost') - Number(b.severity === 'cost'));
+}
+
+/** One row of the source view. */
+export interface ILineRow extends IPlace {
+  readonly text: string;
+  readonly cost: ILineCost | null;
+  readonly marks: readonly IMark[];
+}
+
+/** A source with its rows: the cell that ran first, then the others by what they cost. Sources without cost or mark are left out. */
+export interface ISourceBlock {
+  readonly source: ISource;
+  readonly rows: readonly ILineRow[];
+}
+
+export function sourceBlocks(run: IRun): ISourceBlock[] {
+  const all = marks(run);
+  const blocks = run.sources.map((source, index) => {
+    const costs = new Map(run.lines.filter(cost => cost.source === index).map(cost => [cost.line, cost]));
+    const here = all.filter(mark => mark.place?.source === index);
+    const texts = new Map(source.lines.map(line => [line.number, line.text]));
+    const numbers = new Set([...texts.keys(), ...costs.keys(), ...here.map(mark => mark.place!.line)]);
+    const rows = [...numbers]
+      .filter(number => number > 0)
+      .sort((a, b) => a - b)
+      .map(line => ({
+        source: index,
+        line,
+        text: texts.get(line) ?? '',
+        cost: costs.get(line) ?? null,
+        marks: here.filter(mark => mark.place!.line === line)
+      }));
+    return {
+      source,
+      rows,
+      time: [...costs.values()].reduce((sum, cost) => sum + cost.time_ns, 0),
+      busy: costs.size + here.length > 0
+    };
+  });
+  return blocks
+    .filter(block => block.rows.length > 0 && (block.busy || block.source.kind === 'cell'))
+    .sort((a, b) => Number(b.source.kind === 'cell') - Number(a.source.kind === 'cell') || b.time - a.time)
+    .map(({ source, rows }) => ({ source, rows }));
+}
+
+/** One row of the table of ops. */
+export interface IOpRow {
+  readonly id: number;
+  readonly name: string;
+  /** How it ran: `xla`, `view`, `host` … */
+  readonly kind: string;
+  readonly module: string;
+  readonly place: IPlace | null;
+  readonly result: string;
+  readonly flops: number | null;
+  readonly bytes: number | null;
+  readonly timeNs: number;
+  /** The forward op of a backward op: its id, -1 if it ran before the recording; null for other ops. */
+  readonly backwardOf: number | null;
+}
+
+export function opRows(run: IRun): IOpRow[] {
+  const { ops } = run;
+  return ops.id.map((id, i) => {
+    const program = run.programs[ops.program[i]!];
+    const forward = ops.forward[i]!;
+    return {
+      id,
+      name: program?.op ?? '?',
+      kind: program?.kind ?? '',
+      module: run.modules[ops.module[i]!]?.path ?? '',
+      place: placeOf(run, { location: ops.location[i]!, cell_location: ops.cell_location[i]! }),
+      result: (program?.outputs ?? []).map(specText).join(' '),
+      flops: program?.flops ?? null,
+      bytes: program?.bytes ?? null,
+      timeNs: ops.duration_ns[i]!,
+      backwardOf: forward === -2 ? null : forward
+    };
+  });
+}
+
+export type OpColumn = 'id' | 'name' | 'module' | 'line' | 'result' | 'kind' | 'flops' | 'bytes' | 'time';
+
+/** Rows in the order of a column; equal ones, and unknown values last, in the order they ran. */
+export function sortOps(rows: readonly IOpRow[], column: OpColumn, descending: boolean): IOpRow[] {
+  const key = (row: IOpRow): string | number | null => {
+    switch (column) {
+      case 'line':
+        return row.place ? row.place.source * 1e6 + row.place.line : null;
+      case 'time':
+        return row.timeNs;
+      default:
+        return row[column];
+    }
+  };
+  const sign = descending ? -1 : 1;
+  return [...rows].sort((a, b) => {
+    const [x, y] = [key(a), key(b)];
+    if (x === y) {
+      return a.id - b.id;
+    }
+    if (x === null || y === null) {
+      return x === null ? 1 : -1;
+    }
+    return sign * (x < y ? -1 : 1);
+  });
+}
+
+/** Rows whose name, module, result or kind contains every word. */
+export function filterOps(rows: readonly IOpRow[], words: string): IOpRow[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  return rows.filter(row => {
+    const text = `${row.name} ${row.module} ${row.result} ${row.kind}`.toLowerCase();
+    return wanted.every(word => text.includes(word));
+  });
+}
+
+const SHORT: Readonly<Record<string, string>> = {
+  float64: 'f64',
+  float32: 'f32',
+  float16: 'f16',
+  bfloat16: 'bf16',
+  int64: 'i64',
+  int32: 'i32',
+  int16: 'i16',
+  int8: 'i8',
+  uint64: 'u64',
+  uint32: 'u32',
+  uint16: 'u16',
+  uint8: 'u8',
+  complex64: 'c64',
+  complex128: 'c128'
+};
+
+/** A tensor's type: `bf16[8,16,1024]`. */
+export function specText(spec: ITensorSpec): string {
+  return `${SHORT[spec.dtype] ?? spec.dtype}[${spec.shape.join(',')}]`;
+}
+
+/** The steady time of a timing: the median of the later calls, or the first call where there is no other. */
+export function steadyNs(timing: {
+  readonly first_ns: number;
+  readonly later_ns: readonly number[];
+}): number {
+  const sorted = [...timing.later_ns].sort((a, b) => a - b);
+  if (!sorted.length) {
+    return timing.first_ns;
+  }
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}

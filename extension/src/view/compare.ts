@@ -1,0 +1,247 @@
+/** The same cell in several modes: sentences first, then bars with their spread, then the table. */
+
+import { steadyNs, type IComparison, type IModeResult } from '../run.js';
+import type { IVerdict } from '../schema.js';
+import { h } from './dom.js';
+import { clip, count, digits, ordinal, quantity, ratio, small, unitFor } from './format.js';
+import type { ITexts } from './texts.js';
+
+export function compareView(comparison: IComparison, texts: ITexts): HTMLElement {
+  const repeats = Math.max(0, ...comparison.modes.map(mode => mode.timing.later_ns.length));
+  return h(
+    'div',
+    { class: 'tl-Compare' },
+    h(
+      'div',
+      { class: 'tl-Bar' },
+      h(
+        'span',
+        { class: 'tl-muted' },
+        texts._n(
+          'Same cell, same starting state, one later run each',
+          'Same cell, same starting state, %1 later runs each',
+          repeats
+        )
+      ),
+      h('span', { class: 'tl-Measured' }, texts.__('measured'))
+    ),
+    h(
+      'div',
+      { class: 'tl-Compare-part' },
+      h(
+        'h4',
+        {},
+        comparison.verdicts.map(verdict => speedSentence(verdict, texts)).join(' ') ||
+          texts.__('One mode ran, so there is nothing to compare.')
+      ),
+      bars(comparison, texts),
+      comparison.verdicts
+        .filter(verdict => verdict.verdict === 'close')
+        .map(verdict => h('p', { class: 'tl-Note' }, closeNote(verdict, texts)))
+    ),
+    comparison.verdicts
+      .filter(verdict => verdict.verdict === 'faster' && verdict.break_even !== null)
+      .map(verdict =>
+        h(
+          'div',
+          { class: 'tl-Compare-part' },
+          h('h4', {}, breakEven(verdict, texts)),
+          h('p', { class: 'tl-muted' }, firstCallNote(verdict, texts))
+        )
+      ),
+    numerics(comparison, texts),
+    h('div', { class: 'tl-Scroll' }, modesTable(comparison, texts))
+  );
+}
+
+function speedSentence(verdict: IVerdict, texts: ITexts): string {
+  const { mode, against } = verdict;
+  switch (verdict.verdict) {
+    case 'faster':
+      return texts.__('%1 is %2 faster than %3.', mode, ratio(verdict.ratio ?? 1), against);
+    case 'slower':
+      return texts.__('%1 is %2 slower than %3.', mode, ratio(verdict.ratio ?? 1), against);
+    case 'close':
+      return texts.__('%1 against %2 is too close to call.', mode, against);
+    default:
+      return texts.__('%1 failed.', mode);
+  }
+}
+
+function closeNote(verdict: IVerdict, texts: ITexts): string {
+  const overlap = texts.__('The times of %1 and %2 overlap.', verdict.mode, verdict.against);
+  return verdict.repeats_needed === null
+    ? overlap
+    : `${overlap} ${texts.__('About %1 repeats would separate them: --repeat %1', count(verdict.repeats_needed))}`;
+}
+
+function breakEven(verdict: IVerdict, texts: ITexts): string {
+  return verdict.break_even === 1
+    ? texts.__('%1 pays for itself at once.', verdict.mode)
+    : texts.__('%1 pays for itself from the %2 call.', verdict.mode, ordinal(verdict.break_even!));
+}
+
+function firstCallNote(verdict: IVerdict, texts: ITexts): string {
+  const extra = verdict.extra_first_ns ?? 0;
+  const saving = quantity('time', verdict.saving_ns ?? 0);
+  return extra > 0
+    ? texts.__(
+        'It costs %1 more on the first call and saves %2 on each later one.',
+        quantity('time', extra),
+        saving
+      )
+    : texts.__('It saves %1 on each later call.', saving);
+}
+
+/** One bar per mode from a common zero: the median, and a whisker from the shortest to the longest later call. */
+function bars(comparison: IComparison, texts: ITexts): HTMLElement {
+  const ran = comparison.modes.filter(mode => !mode.failure);
+  const longest = Math.max(1, ...ran.flatMap(mode => [steadyNs(mode.timing), ...mode.timing.later_ns]));
+  const best = ran.reduce<IModeResult | null>(
+    (found, mode) => (found && steadyNs(found.timing) <= steadyNs(mode.timing) ? found : mode),
+    null
+  );
+  const percent = (ns: number): string => `${((100 * ns) / longest).toFixed(2)}%`;
+  return h(
+    'div',
+    { class: 'tl-SpreadBars', role: 'list' },
+    comparison.modes.map(mode => {
+      const later = mode.timing.later_ns;
+      const [low, high] = [Math.min(...later), Math.max(...later)];
+      const steady = steadyNs(mode.timing);
+      const value = mode.failure ? texts.__('failed') : quantity('time', steady);
+      const spread =
+        later.length > 1 ? texts.__(', from %1 to %2', quantity('time', low), quantity('time', high)) : '';
+      return h(
+        'div',
+        {
+          class: mode === best ? 'tl-SpreadBar tl-mod-best' : 'tl-SpreadBar',
+          role: 'listitem',
+          'aria-label': `${mode.mode}: ${value}${spread}`
+        },
+        h('b', {}, mode.mode),
+        h('span', { class: 'tl-muted' }, mode.target),
+        h(
+          'span',
+          { class: 'tl-SpreadBar-track' },
+          !mode.failure && h('i', { style: `width:${percent(steady)}` }),
+          !mode.failure &&
+            later.length > 1 &&
+            h('u', { style: `left:${percent(low)};width:${percent(high - low)}` })
+        ),
+        h('span', { class: mode.failure ? 'tl-num tl-mod-wrong' : 'tl-num' }, value)
+      );
+    })
+  );
+}
+
+/** The largest difference of each mode, by the name the cell left. */
+function numerics(comparison: IComparison, texts: ITexts): HTMLElement | null {
+  const against = comparison.modes.filter(mode => mode.difference !== null && !mode.failure);
+  if (!against.length) {
+    return null;
+  }
+  const outside = against.filter(mode => outOfTolerance(mode));
+  const sentence = outside.length
+    ? texts.__(
+        '%1 leaves the tolerance against %2.',
+        outside.map(mode => mode.mode).join(', '),
+        comparison.reference
+      )
+    : texts.__('Every value agrees with %1.', comparison.reference);
+  return h(
+    'div',
+    { class: 'tl-Compare-part' },
+    h('h4', { class: outside.length ? 'tl-mod-wrong' : null }, sentence),
+    h(
+      'ul',
+      { class: 'tl-Differences' },
+      against.map(mode => h('li', {}, h('b', {}, mode.mode), ' ', differenceWords(mode, texts)))
+    )
+  );
+}
+
+function outOfTolerance(mode: IModeResult): boolean {
+  const difference = mode.difference;
+  return (
+    difference !== null &&
+    (difference.nonfinite ||
+      (difference.max_rel !== null &&
+        difference.tolerance !== null &&
+        difference.max_rel > difference.tolerance))
+  );
+}
+
+function differenceWords(mode: IModeResult, texts: ITexts): string {
+  const difference = mode.difference!;
+  const over = texts._n('one tensor compared', '%1 tensors compared', difference.compared);
+  if (difference.nonfinite) {
+    return texts.__('NaN or infinity in one of the two only, in %1; %2', clip(difference.name, 80), over);
+  }
+  if (difference.max_rel === null) {
+    return over;
+  }
+  const tolerance =
+    difference.tolerance === null ? '' : texts.__(' (tolerance %1)', small(difference.tolerance));
+  const where = difference.name ? texts.__(' in %1', clip(difference.name, 80)) : '';
+  return `${texts.__('largest relative difference %1', small(difference.max_rel))}${tolerance}${where}; ${over}`;
+}
+
+function modesTable(comparison: IComparison, texts: ITexts): HTMLElement {
+  const time = unitFor('time', Math.max(...comparison.modes.flatMap(mode => mode.timing.later_ns), 0));
+  const zero = (value: number): HTMLElement | string =>
+    value ? count(value) : h('span', { class: 'tl-muted' }, '0');
+  const spread = (mode: IModeResult): string => {
+    const later = mode.timing.later_ns;
+    return later.length > 1
+      ? `${digits(Math.min(...later) / time.size)}–${digits(Math.max(...later) / time.size)}`
+      : '–';
+  };
+  const columns: [string, (mode: IModeResult) => string | HTMLElement][] = [
+    [texts.__('first'), mode => quantity('time', mode.timing.first_ns)],
+    [
+      texts.__('later, median'),
+      mode => (mode.timing.later_ns.length ? quantity('time', steadyNs(mode.timing)) : '–')
+    ],
+    [texts.__('spread, %1', time.name), spread],
+    [texts.__('peak'), mode => `${mode.peak_exact ? '' : '≥ '}${quantity('bytes', mode.peak_bytes)}`],
+    [texts.__('ops'), mode => zero(mode.ops)],
+    [texts.__('kernels'), mode => (mode.kernels_exact ? zero(mode.kernels) : `≥ ${count(mode.kernels)}`)],
+    [texts.__('syncs'), mode => zero(mode.syncs)],
+    [texts.__('fallbacks'), mode => zero(mode.fallbacks)],
+    [texts.__('breaks'), mode => zero(mode.graph_breaks)],
+    [texts.__('recompiles'), mode => zero(mode.recompiles)]
+  ];
+  return h(
+    'table',
+    { class: 'tl-Modes' },
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        h('th', { scope: 'col' }, texts.__('mode')),
+        columns.map(([title]) => h('th', { scope: 'col', class: 'tl-num' }, title))
+      )
+    ),
+    h(
+      'tbody',
+      {},
+      comparison.modes.map(mode =>
+        h(
+          'tr',
+          {},
+          h('th', { scope: 'row' }, mode.mode),
+          mode.failure
+            ? h(
+                'td',
+                { colspan: columns.length, class: 'tl-mod-wrong', title: mode.failure },
+                clip(mode.failure, 300)
+              )
+            : columns.map(([, cell]) => h('td', { class: 'tl-num' }, cell(mode)))
+        )
+      )
+    )
+  );
+}

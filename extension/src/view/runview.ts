@@ -1,0 +1,271 @@
+/** One run: closed it is a line; open it shows summary, tabs and the selection. Plain DOM, used by the lab and by widgets. */
+
+import { marks, readRun, RunError, type IMark, type IRun } from '../run.js';
+import { compareView } from './compare.js';
+import { h } from './dom.js';
+import { count, quantity } from './format.js';
+import { icon } from './marks.js';
+import { opsView } from './ops.js';
+import { Selection } from './selection.js';
+import { sourceView } from './source.js';
+import { chips, runLine, summary } from './summary.js';
+import { ENGLISH, type ITexts } from './texts.js';
+
+interface ITab {
+  readonly name: string;
+  readonly count?: number;
+  readonly build: () => HTMLElement;
+}
+
+/** Shows a run in an element; data that is no run becomes one message. Returns the function that takes it away. */
+export function renderRun(host: HTMLElement, data: unknown, texts: ITexts = ENGLISH): () => void {
+  const root = h('div', { class: 'tl-RunView' });
+  host.append(root);
+  let release = (): void => undefined;
+  try {
+    release = new RunView(root, readRun(data), texts).dispose;
+  } catch (error) {
+    if (!(error instanceof RunError)) {
+      throw error;
+    }
+    root.append(h('p', { class: 'tl-Error', role: 'alert' }, error.message));
+  }
+  return () => {
+    release();
+    root.remove();
+  };
+}
+
+class RunView {
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly run: IRun,
+    private readonly texts: ITexts
+  ) {
+    this.tabs = [
+      { name: texts.__('Source'), build: () => sourceView(run, this.selection, texts) },
+      { name: texts.__('Ops'), count: run.totals.ops, build: () => opsView(run, this.selection, texts) }
+    ];
+    const { comparison } = run;
+    if (comparison) {
+      this.tabs.unshift({ name: texts.__('Compare'), build: () => compareView(comparison, texts) });
+    }
+    // A comparison is itself the answer; another run is one line until somebody asks.
+    this.show(comparison !== null);
+    root.addEventListener('focusin', this.onFocus);
+    root.addEventListener('focusout', this.onBlur);
+  }
+
+  readonly dispose = (): void => {
+    this.root.removeEventListener('focusin', this.onFocus);
+    this.root.removeEventListener('focusout', this.onBlur);
+    window.removeEventListener('keydown', this.onKeydown, true);
+  };
+
+  /** Shows the whole run, or its line. */
+  private show(open: boolean, focus = false): void {
+    if (!open) {
+      const line = runLine(this.run, this.texts);
+      line.addEventListener('click', () => this.show(true, true));
+      this.root.replaceChildren(line);
+      if (focus) {
+        line.focus();
+      }
+      return;
+    }
+    this.frame ??= this.build();
+    this.root.replaceChildren(this.frame);
+    if (focus) {
+      this.buttons[this.current]?.focus();
+    }
+  }
+
+  private build(): HTMLElement {
+    const { run, texts } = this;
+    const close = h(
+      'button',
+      { class: 'tl-Close', type: 'button', 'aria-expanded': 'true', title: texts.__('Show as one line') },
+      texts.__('Close'),
+      icon('chevron')
+    );
+    close.addEventListener('click', () => this.show(false, true));
+    const head = chips(run, texts, this.showMark);
+    head.append(close);
+    this.buttons = this.tabs.map((tab, i) => {
+      const button = h(
+        'button',
+        { role: 'tab', type: 'button' },
+        tab.name,
+        tab.count ? h('small', {}, ` ${count(tab.count)}`) : null
+      );
+      button.addEventListener('click', () => this.open(i));
+      return button;
+    });
+    const list = h(
+      'div',
+      { class: 'tl-Tabs', role: 'tablist', 'aria-label': texts.__('Views of the run') },
+      this.buttons
+    );
+    list.addEventListener('keydown', event => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step !== undefined) {
+        event.preventDefault();
+        this.open((this.current + step + this.tabs.length) % this.tabs.length);
+        this.buttons[this.current]!.focus();
+      }
+    });
+    this.selection.onChange(() => this.tell());
+    this.open(0);
+    this.tell();
+    return h(
+      'div',
+      { class: 'tl-Run' },
+      summary(run, texts),
+      head,
+      list,
+      this.panel,
+      h(
+        'div',
+        { class: 'tl-FootBar' },
+        this.foot,
+        h('span', { class: 'tl-Keys' }, keys(this.tabs.length, texts))
+      )
+    );
+  }
+
+  private open(index: number): void {
+    this.current = index;
+    this.buttons.forEach((button, i) => {
+      button.setAttribute('aria-selected', String(i === index));
+      button.tabIndex = i === index ? 0 : -1;
+    });
+    this.built[index] ??= this.tabs[index]!.build();
+    this.panel.setAttribute('aria-label', this.tabs[index]!.name);
+    this.panel.replaceChildren(this.built[index]);
+  }
+
+  /** Goes to the line of a mark. */
+  private readonly showMark = (mark: IMark): void => {
+    this.open(this.tabs.findIndex(tab => tab.name === this.texts.__('Source')));
+    this.selection.set(mark.place);
+    this.panel.querySelector('tr[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
+  };
+
+  /** Says in the foot bar what is selected. */
+  private tell(): void {
+    const { run, selection, texts } = this;
+    const { place, op } = selection;
+    if (!place && op === null) {
+      this.foot.replaceChildren(texts.__('Nothing selected'));
+      return;
+    }
+    const parts: string[] = [];
+    if (op !== null) {
+      parts.push(texts.__('op %1', count(op)));
+    }
+    if (place) {
+      const source = run.sources[place.source]!;
+      parts.push(source.kind === 'cell' ? texts.__('line %1', place.line) : `${source.name}:${place.line}`);
+      const cost = run.lines.find(line => line.source === place.source && line.line === place.line);
+      parts.push(
+        cost
+          ? `${texts._n('%1 op', '%1 ops', cost.ops)}, ${quantity('time', cost.time_ns)}`
+          : texts.__('ran no op of the device')
+      );
+      if (cost?.backward_ns) {
+        parts.push(texts.__('%1 in its backward', quantity('time', cost.backward_ns)));
+      }
+      const here = marks(run).filter(mark => selection.has(mark.place)).length;
+      if (here) {
+        parts.push(texts._n('%1 finding', '%1 findings', here));
+      }
+    }
+    this.foot.replaceChildren(texts.__('Selected: '), h('span', { class: 'tl-strong' }, parts.join(' · ')));
+  }
+
+  /** Keys act only while the focus is in the view, and there before the notebook sees them. */
+  private readonly onFocus = (): void => window.addEventListener('keydown', this.onKeydown, true);
+
+  private readonly onBlur = (event: FocusEvent): void => {
+    if (!this.root.contains(event.relatedTarget as Node | null)) {
+      window.removeEventListener('keydown', this.onKeydown, true);
+    }
+  };
+
+  private readonly onKeydown = (event: KeyboardEvent): void => {
+    const typing = event.target instanceof HTMLInputElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.frame?.isConnected) {
+      return;
+    }
+    if (typing) {
+      // Letters go into the field, not to the notebook; Escape leaves it.
+      if (event.key === 'Escape') {
+        event.preventDefault();
+        event.stopPropagation();
+        (this.buttons[this.current] ?? this.root).focus();
+      }
+      return;
+    }
+    if (this.act(event.key)) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  };
+
+  private act(key: string): boolean {
+    const number = Number(key) - 1;
+    if (this.tabs[number]) {
+      this.open(number);
+      this.buttons[number]!.focus();
+      return true;
+    }
+    if (key === '/') {
+      this.open(this.tabs.findIndex(tab => tab.name === this.texts.__('Ops')));
+      this.panel.querySelector<HTMLInputElement>('.tl-Find')?.focus();
+      return true;
+    }
+    if (key === 'Escape') {
+      this.show(false, true);
+      return true;
+    }
+    if (key === 'j' || key === 'k') {
+      // From outside the table, the first key enters it.
+      const rows = this.panel.querySelector<HTMLElement>('tr[tabindex="0"], .tl-Ops-scroll');
+      if (rows && !rows.closest('table, .tl-Ops-scroll')?.contains(document.activeElement)) {
+        rows.focus();
+        return true;
+      }
+      document.activeElement?.dispatchEvent(
+        new KeyboardEvent('keydown', { key: key === 'j' ? 'ArrowDown' : 'ArrowUp', bubbles: true })
+      );
+      return true;
+    }
+    return false;
+  }
+
+  private readonly selection = new Selection();
+  private readonly tabs: ITab[];
+  private readonly built: HTMLElement[] = [];
+  private readonly panel = h('div', { class: 'tl-Panel', role: 'tabpanel' });
+  private readonly foot = h('span', { 'aria-live': 'polite' });
+  private buttons: HTMLButtonElement[] = [];
+  private current = 0;
+  private frame: HTMLElement | null = null;
+}
+
+function keys(tabs: number, texts: ITexts): (HTMLElement | string)[] {
+  const key = (name: string): HTMLElement => h('kbd', {}, name);
+  return [
+    key('J'),
+    key('K'),
+    texts.__(' line  '),
+    key('/'),
+    texts.__(' find  '),
+    key('1'),
+    '–',
+    key(String(tabs)),
+    texts.__(' tab  '),
+    key('Esc'),
+    texts.__(' close')
+  ];
+}

@@ -1,0 +1,197 @@
+/** The lines that ran with what each cost, and a mark where something wants to be seen. */
+
+import { sourceBlocks, type ILineRow, type IMark, type IRun } from '../run.js';
+import { h } from './dom.js';
+import { clip, count, inUnit, quantity, unitFor, type IUnit } from './format.js';
+import { highlight } from './highlight.js';
+import { icon } from './marks.js';
+import type { Selection } from './selection.js';
+import { markIcon } from './summary.js';
+import type { ITexts } from './texts.js';
+
+/** Width of the longest time bar in px; the shortest that shows is 1.5. */
+const BAR = 48;
+/** Marks side by side; more become a number. */
+const MARKS = 2;
+
+export function sourceView(run: IRun, selection: Selection, texts: ITexts): HTMLElement {
+  const blocks = sourceBlocks(run);
+  if (!blocks.length) {
+    return h(
+      'p',
+      { class: 'tl-Empty' },
+      texts.__('No source line of this run is known. It was recorded outside a cell, or without lines.')
+    );
+  }
+  const costs = blocks.flatMap(block => block.rows.flatMap(row => row.cost ?? []));
+  const longest = Math.max(0, ...costs.map(cost => cost.time_ns));
+  const time = unitFor('time', longest);
+  const bytes = unitFor('bytes', Math.max(0, ...costs.map(cost => cost.new_bytes)));
+
+  const rows: { row: ILineRow; element: HTMLTableRowElement }[] = [];
+  const table = h(
+    'table',
+    { class: 'tl-Source' },
+    h(
+      'thead',
+      {},
+      h(
+        'tr',
+        {},
+        h(
+          'th',
+          {
+            class: 'tl-num',
+            scope: 'col',
+            title: run.blocking ? null : texts.__('Ops were only queued: times of the host')
+          },
+          time.name
+        ),
+        h('th', { class: 'tl-num', scope: 'col' }, texts.__('%1 new', bytes.name)),
+        h('th', { scope: 'col', 'aria-label': texts.__('Marks') }),
+        h('th', { class: 'tl-num', scope: 'col', 'aria-label': texts.__('Line') }),
+        h(
+          'th',
+          { scope: 'col' },
+          blocks[0]!.source.kind === 'cell' ? texts.__('Cell as it ran') : blocks[0]!.source.name
+        ),
+        h('th', { class: 'tl-num', scope: 'col' }, texts.__('ops'))
+      )
+    ),
+    blocks.map((block, i) =>
+      h(
+        'tbody',
+        {},
+        i > 0 &&
+          h('tr', { class: 'tl-Source-name' }, h('th', { colspan: 6, scope: 'rowgroup' }, block.source.name)),
+        block.rows.map(row => {
+          const element = lineRow(row, longest, time, bytes, texts);
+          element.addEventListener('click', () => selection.set({ source: row.source, line: row.line }));
+          rows.push({ row, element });
+          return element;
+        })
+      )
+    )
+  );
+
+  let card: HTMLTableRowElement | null = null;
+  const refresh = (): void => {
+    card?.remove();
+    card = null;
+    const current = rows.find(({ row }) => selection.has(row)) ?? null;
+    for (const { element } of rows) {
+      element.tabIndex = element === (current ?? rows[0])?.element ? 0 : -1;
+      element.setAttribute('aria-selected', String(element === current?.element));
+    }
+    if (current?.row.marks.length) {
+      card = h(
+        'tr',
+        { class: 'tl-Source-cards' },
+        h(
+          'td',
+          { colspan: 6 },
+          current.row.marks.map(mark => markCard(mark, texts))
+        )
+      );
+      current.element.after(card);
+    }
+  };
+  selection.onChange(refresh);
+  refresh();
+  table.addEventListener('keydown', event => {
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    const at = rows.findIndex(({ element }) => element === document.activeElement);
+    const next = step === undefined || at < 0 ? undefined : rows[at + step];
+    if (next) {
+      event.preventDefault();
+      selection.set({ source: next.row.source, line: next.row.line });
+      next.element.focus();
+    }
+  });
+  return h('div', { class: 'tl-Scroll' }, table);
+}
+
+function lineRow(
+  row: ILineRow,
+  longest: number,
+  time: IUnit,
+  bytes: IUnit,
+  texts: ITexts
+): HTMLTableRowElement {
+  const { cost } = row;
+  const shown = row.marks.slice(0, MARKS);
+  const title = row.marks.map(mark => mark.title).join('; ');
+  return h(
+    'tr',
+    { 'data-line': row.line, class: row.marks.length ? 'tl-mod-marked' : null },
+    h(
+      'td',
+      { class: 'tl-num tl-Source-time', title: cost ? quantity('time', cost.time_ns) : null },
+      cost && h('span', { class: cost.time_ns ? null : 'tl-muted' }, inUnit(cost.time_ns, time)),
+      cost &&
+        cost.time_ns > 0 &&
+        h('i', { style: `width:${Math.max(1.5, (BAR * cost.time_ns) / longest).toFixed(1)}px` })
+    ),
+    h(
+      'td',
+      { class: 'tl-num', title: cost?.new_bytes ? texts.__('%1 B', count(cost.new_bytes)) : null },
+      cost?.new_bytes ? inUnit(cost.new_bytes, bytes) : null
+    ),
+    h(
+      'td',
+      { class: 'tl-Source-marks' },
+      title &&
+        h(
+          'span',
+          { role: 'img', 'aria-label': title, title },
+          shown.map(mark => h('span', { class: `tl-mod-${mark.severity}` }, icon(markIcon(mark.kind)))),
+          row.marks.length > MARKS && h('small', {}, `+${row.marks.length - MARKS}`)
+        )
+    ),
+    h('td', { class: 'tl-num tl-muted' }, row.line),
+    h('td', { class: 'tl-Code' }, codeLine(row.text)),
+    h('td', { class: 'tl-num tl-muted' }, cost?.ops ? count(cost.ops) : null)
+  );
+}
+
+function codeLine(text: string): (HTMLElement | string)[] {
+  return highlight(clip(text, 4000)).map(token =>
+    token.kind === 'text' ? token.text : h('span', { class: `tl-Code-${token.kind}` }, token.text)
+  );
+}
+
+/** What happened, where, what it cost, what to do: in that order. The original words come last. */
+export function markCard(mark: IMark, texts: ITexts): HTMLElement {
+  const cost = [
+    mark.costNs !== null ? quantity('time', mark.costNs) : '',
+    mark.bytes !== null ? texts.__('%1 moved', quantity('bytes', mark.bytes)) : '',
+    mark.count > 1 ? texts.__('%1 times', count(mark.count)) : ''
+  ].filter(Boolean);
+  return h(
+    'section',
+    { class: 'tl-Card' },
+    h(
+      'h4',
+      {},
+      h('span', { class: `tl-mod-${mark.severity}` }, icon(markIcon(mark.kind))),
+      clip(mark.title, 200)
+    ),
+    mark.reason && h('p', {}, clip(mark.reason)),
+    (cost.length > 0 || mark.remedy) &&
+      h(
+        'dl',
+        {},
+        cost.length > 0 && [
+          h('dt', {}, texts.__('Cost')),
+          h('dd', {}, h('b', {}, cost[0]!), cost.length > 1 && `, ${cost.slice(1).join(', ')}`)
+        ],
+        mark.remedy && [h('dt', {}, texts.__('Remedy')), h('dd', {}, withCode(clip(mark.remedy)))]
+      ),
+    mark.message && h('pre', {}, clip(mark.message))
+  );
+}
+
+/** Text with its `backquoted` parts as code. */
+function withCode(text: string): (HTMLElement | string)[] {
+  return text.split('`').map((part, i) => (i % 2 ? h('code', {}, part) : part));
+}
