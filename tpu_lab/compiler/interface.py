@@ -74,11 +74,10 @@ _done = False
 
 
 def register_interface() -> None:
-    """Tells Dynamo about the device, and to keep out of this package's own code."""
+    """Tells Dynamo about the device."""
     global _done
     if _done:
         return
     device_interface.register_interface_for_device("tpu", LabInterface)
     device_interface.register_interface_for_device("tpu:0", LabInterface)
-    torch._dynamo.trace_rules.add("tpu_lab")
     _done = True

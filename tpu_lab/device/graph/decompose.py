@@ -48,7 +48,13 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     return table
 
 
-_ATEN_NAME = {"rev": "flip", "shift_left": "bitwise_left_shift", "shift_right_arithmetic": "bitwise_right_shift", "erf_inv": "erfinv", "bessel_i0": "i0"}
+_ATEN_NAME = {
+    "rev": "flip",
+    "shift_left": "bitwise_left_shift",
+    "shift_right_arithmetic": "bitwise_right_shift",
+    "erf_inv": "erfinv",
+    "bessel_i0": "i0",
+}
 """Prims that ATen calls something else."""
 
 

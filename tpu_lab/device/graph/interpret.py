@@ -173,7 +173,7 @@ class _Run:
             if node.op == "get_attr":
                 self.values[node] = self.attribute(node)
             elif node.op == "output":
-                outputs = [_bare(v) for v in _leaves(self.resolve(node.args[0]))]
+                outputs = [_bare(v) for v in pytree.tree_leaves(self.resolve(node.args[0]))]
             elif node.op == "call_function":
                 with jax.named_scope(f"n{index}:{_name(node.target)}"):
                     self.values[node] = self.call(node)
@@ -182,11 +182,12 @@ class _Run:
         return GraphResult(outputs, changed, flag)
 
     def input(self, position: int, meta: Any, value: Any) -> Any:
-        if isinstance(value, (int, float, complex)) or not isinstance(meta, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)):
+        scalar = isinstance(value, Number) or isinstance(meta, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float))
+        if isinstance(value, (int, float, complex)) or not scalar:
             return value
         if position in self.lowered.known:
             raise TypeError(f"input {position} of the graph is a size: give a Python int, it is part of the program")
-        return Number(value)
+        return value if isinstance(value, Number) else Number(value)
 
     def attribute(self, node: Node) -> Any:
         value: Any = self.lowered.graph
