@@ -10,8 +10,6 @@ import importlib.util
 import os
 from dataclasses import dataclass
 
-import torch
-
 TORCH_RANGE = ((2, 13), (2, 14))
 """Tested torch versions: from the first up to, not including, the second."""
 
@@ -29,10 +27,12 @@ state = State()
 
 def autoload() -> None:
     """Registers the device `tpu` unless switched off, or another backend owns the key. Raises nothing."""
-    if state.outcome == "ready":
-        return
     try:
-        _autoload()
+        # Not at the top of the file: this import may run the entry point, which needs this module whole.
+        import torch  # noqa: F401
+
+        if state.outcome != "ready":
+            _autoload()
     except Exception as error:  # an exception here would break `import torch`: it is kept and shown at the first use
         state.outcome = "failed"
         state.reason = f"tpu_lab could not register the device tpu: {type(error).__name__}: {error}. Reinstall tpu-lab, or set TPU_LAB_AUTOLOAD=0 to keep it out."
@@ -54,6 +54,8 @@ def _autoload() -> None:
 
 def other_backend() -> str:
     """Why this process's PrivateUse1 key is not ours to take; empty if it is."""
+    import torch
+
     name = torch._C._get_privateuse1_backend_name()
     if name not in ("privateuseone", "tpu") or (name == "tpu" and hasattr(torch, "tpu")):
         return (
@@ -85,6 +87,8 @@ def has_tpu_chip() -> bool:
 
 def version_note() -> str:
     """One line if torch is outside the tested range, else empty."""
+    import torch
+
     digits = torch.__version__.split("+")[0].split(".")
     version = tuple(int(d) for d in digits[:2] if d.isdigit())
     if TORCH_RANGE[0] <= version < TORCH_RANGE[1]:
