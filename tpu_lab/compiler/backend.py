@@ -11,7 +11,7 @@ from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
 
 from ..device.graph.decompose import decomposition_table
-from .graph_program import GraphProgram
+from ..device.graph.program import GraphProgram
 from .interface import register_interface
 
 _numbers = itertools.count()

@@ -4,9 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
+from . import strict
+from .call import Call, split
 from .fallback import fall_back
+from .graph.decompose import decompose
+from .graph.interpret import Unlowered
+from .graph.program import GraphProgram
+from .plan import Plan, plan_for
+from .program import meta_arguments
+
+_NO_WAY = object()
 
 
 def run_decomposed(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs `op` through its decomposition; falls back to the CPU, recorded, where there is none."""
-    return fall_back(op, args, kwargs, "no lowering and no decomposition")
+    plan = plan_for(op)
+    if plan.out or not any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves((args, kwargs))):
+        return fall_back(op, args, kwargs, "no lowering for this overload")
+    call = split(plan, args, kwargs)
+    way = plan.programs.get(call.key)
+    if way is None:
+        way = plan.programs[call.key] = _find_way(plan, call)
+    if way is _NO_WAY:
+        return fall_back(op, args, kwargs, "no lowering and no decomposition")
+    tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    results = way(tensors)
+    return strict.hand_out(plan, call, [r for r in results if r is not None] if plan.returns_list else results)
+
+
+def _find_way(plan: Plan, call: Call) -> Any:
+    positional, named = meta_arguments(plan, call)
+    graph = decompose(plan.op, positional, named)
+    if graph is None:
+        return _NO_WAY
+    try:
+        return GraphProgram(graph, plan.aten, kind="xla")
+    except (Unlowered, ValueError):
+        return _NO_WAY

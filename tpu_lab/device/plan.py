@@ -54,12 +54,12 @@ class Plan:
         return str(self.op)
 
 
-def _kind(argument: Any, static: frozenset[str]) -> str:
+def _kind(argument: Any, static: frozenset[str] | None) -> str:
     text = str(argument.type)
     if "Tensor" in text:
         return "tensors" if "List[" in text else "tensor"
     if "number" in text or text in ("float", "Optional[float]"):
-        if argument.name in static:
+        if static is None or argument.name in static:
             return "static"
         return "numbers" if "List[" in text else "number"
     return "static"
@@ -71,7 +71,7 @@ def plan_for(op: Any) -> Plan:
     schema = op._schema
     functional, out = functional_twin(op)
     lowering = registry.find(registry_name(functional)) if functional is not None else None
-    static = lowering.static if lowering is not None else frozenset()
+    static = lowering.static if lowering is not None else None  # a decomposition is traced with its numbers in it
     arguments = tuple(
         Argument(
             a.name,

@@ -52,7 +52,7 @@ def meta_results(plan: Plan, call: Call) -> tuple[torch.Tensor | None, ...]:
 
     Raises what PyTorch raises for these arguments: the exception of the user's mistake.
     """
-    on_meta = _meta_arguments(plan, call, written=False)
+    on_meta = meta_arguments(plan, call)
     target = plan.functional if plan.out else plan.op
     result = target(*on_meta[0], **on_meta[1])
     if result is None:
@@ -62,7 +62,8 @@ def meta_results(plan: Plan, call: Call) -> tuple[torch.Tensor | None, ...]:
     return (result,)
 
 
-def _meta_arguments(plan: Plan, call: Call, written: bool) -> tuple[list[Any], dict[str, Any]]:
+def meta_arguments(plan: Plan, call: Call) -> tuple[list[Any], dict[str, Any]]:
+    """A call's arguments with meta tensors (that share storages as the call's do) for the device's; `out=` left away."""
     positional, named = [], {}
     storages: dict[int, torch.Tensor] = {}
 

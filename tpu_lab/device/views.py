@@ -10,7 +10,7 @@ import torch
 from . import _torch_internals as internals
 from .tensors import buffer_of, contiguous_stride, give_size, retype
 
-VIEW_KERNELS = ("as_strided", "view", "_reshape_alias", "unfold", "view_as_real", "view_as_complex")
+VIEW_KERNELS = ("as_strided", "as_strided_", "view", "_reshape_alias", "unfold", "view_as_real", "view_as_complex")
 """View operators with a kernel per backend; all others are composites over these."""
 
 

@@ -1,6 +1,6 @@
-"""A compiled graph: one XLA program for each way its inputs lie in memory.
+"""An FX graph to run: one XLA program for each way its inputs lie in memory.
 
-Dynamo's guards cover shapes, dtypes and strides, not storage offsets, aliases or how large a storage is; those are part of
+The guards of Dynamo, and the trace of a decomposition, cover shapes, dtypes and strides, not storage offsets, aliases or how large a storage is; those are part of
 the key here, so a graph is never run on memory it was not built for.
 """
 
@@ -15,15 +15,17 @@ import jax
 import numpy as np
 import torch
 
-from ..device import checks, events, memory, modes, program_cache, strict, tensors
-from ..device.call import NumberSlot, Splitter, Static, TensorSlot
-from ..device.events import OpProgram, TensorType
-from ..device.graph.interpret import LoweredGraph, lower_graph
-from ..device.numbers import random_state
-from ..device.program import FreshResult, fresh_result, laid_out, read_slot, write_slot
-from ..lowering.promotion import Number
-from ..lowering.rng import Rng
-from ..xla.executable import Executable, compile_program
+from ...lowering.promotion import Number
+from ...lowering.rng import Rng
+from ...xla.executable import Executable, compile_program
+from .. import checks, events, memory, modes, program_cache, strict, tensors
+from ..call import NumberSlot, Splitter, Static, TensorSlot
+from ..events import OpProgram, TensorType
+from ..host import host_to_numpy
+from ..numbers import random_state
+from ..program import FreshResult, fresh_result, laid_out, read_slot, write_slot
+from ..transfer import on_host
+from .interpret import LoweredGraph, lower_graph
 
 
 @dataclass(eq=False)
@@ -43,11 +45,14 @@ class _Built:
 
 
 class GraphProgram:
-    """A callable AOTAutograd can run: takes a list of tensors (which it empties, so that dead inputs die early) and gives a list."""
+    """A callable AOTAutograd can run: takes a list of tensors (which it empties, so that dead inputs die early) and gives a list.
 
-    def __init__(self, graph: torch.fx.GraphModule, name: str) -> None:
+    `kind` is what the record says of it (`compiled`, or `xla` for one operator's decomposition).
+    """
+
+    def __init__(self, graph: torch.fx.GraphModule, name: str, kind: str = "compiled") -> None:
         self._boxed_call = True  # on the instance: torch copies it along when it wraps the callable
-        self.name = name
+        self.name, self.kind = name, kind
         self.lowered: LoweredGraph = lower_graph(graph, constant=_constant)
         self._programs: dict[Any, _Built] = {}
         outputs = next(n for n in graph.graph.nodes if n.op == "output").args[0]
@@ -108,7 +113,7 @@ class GraphProgram:
         fresh = [o for o in outputs if isinstance(o, FreshResult)]
         kinds = tuple(TensorType(tuple(v.shape), str(v.dtype).removeprefix("torch.")) for v in inputs if isinstance(v, torch.Tensor))
         results = tuple(TensorType(f.size, str(f.dtype).removeprefix("torch.")) for f in fresh)
-        info = OpProgram(self.name, "compiled", kinds, results, id=program_cache.next_id())
+        info = OpProgram(self.name, self.kind, kinds, results, id=program_cache.next_id())
         needed = tuple(range(len(layouts)))
         built = _Built(executable, info, tuple(outputs), needed, frozenset(written), written, flagged, steps, sum(f.layout.nbytes for f in fresh))
         if events.observer is not None:
@@ -150,9 +155,6 @@ class GraphProgram:
 
 def _constant(tensor: torch.Tensor) -> jax.Array:
     """A tensor held by the graph, as an array of its shape."""
-    from ..device.host import host_to_numpy
-    from ..device.transfer import on_host
-
     host = on_host(tensor) if tensor.device.type == "tpu" else tensor
     return jax.numpy.asarray(np.array(host_to_numpy(host)))
 
