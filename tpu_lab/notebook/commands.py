@@ -1,0 +1,104 @@
+"""The line magic `%tpu`: status, mode, runs, compare, doctor, reset, help."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..errors import OptionError, one_of
+from .doctor import examine, text
+from .lab import Lab
+from .modes import mode_named
+from .options import CELL_MODES, CommandOptions, cell_parser
+from .session import show
+
+_HELP = """\
+%%tpu eager              run the cell on the device, each operator alone
+%%tpu compile            run the cell compiled by torch.compile(backend="tpu")
+%%tpu compare [modes]    run the cell in several modes from the same state and compare (eager compile cpu)
+
+%tpu status              device, memory, default mode, recorded runs
+%tpu mode [MODE]         show or set the mode of a cell that says only %%tpu
+%tpu runs                the recorded runs
+%tpu compare RUN RUN     two or more recorded runs side by side, by id or name
+%tpu doctor              versions, device, compiler, caches, what is missing
+%tpu reset               forget recorded runs and compiled programs, start peak memory again
+%tpu help                this text"""
+
+
+class Commands:
+    """What `%tpu` can do; `default_mode` is the mode of a bare `%%tpu`."""
+
+    def __init__(self, shell: Any, lab: Lab) -> None:
+        self._lab = lab
+        self.default_mode = "eager"
+
+    def run(self, options: CommandOptions) -> None:
+        """Runs one command; text goes to standard output. Raises OptionError or another TpuLabError with one line."""
+        command: Callable[..., None] = getattr(self, f"_{options.command}")
+        command(*options.words)
+
+    def _status(self) -> None:
+        lab = self._lab
+        print(f"mode     {self.default_mode} (of a cell that says only %%tpu)")
+        if lab.owns_device():
+            from ..device import memory
+
+            stats = memory.stats()
+            print(
+                f"device   tpu, {stats.allocated / 1e6:.3g} MB in use, peak {stats.peak / 1e6:.3g} MB, limit {memory.get_memory_limit() / 1e9:.3g} GB"
+            )
+        else:
+            print("device   tpu is not this package's device; runs are only recorded (see %tpu doctor)")
+        runs = lab.runs()
+        print(f"runs     {len(runs)} recorded" + (f", the last is {runs[-1].id}" if runs else ""))
+
+    def _mode(self, mode: str = "") -> None:
+        if mode:
+            if mode not in CELL_MODES:
+                raise OptionError(f"%tpu mode {mode!r} is not known", accepted=one_of(CELL_MODES))
+            if mode != "compare":
+                mode_named(mode)
+            self.default_mode = mode
+        print(f"a cell that says only %%tpu runs as {self.default_mode}")
+
+    def _runs(self) -> None:
+        runs = self._lab.runs()
+        if not runs:
+            print("no run has been recorded yet; run a cell that starts with %%tpu eager")
+        for run in runs:
+            peak, seconds = run.memory.peak_bytes / 1e6, run.timing.steady_ns / 1e9
+            print(f"{run.id:>6}  {run.mode:<8} {run.device:<5} {seconds:>9.4f} s  {run.totals.ops:>7} ops  {peak:>9.3f} MB peak  {run.name}".rstrip())
+
+    def _compare(self, *names: str) -> None:
+        if len(names) < 2:
+            raise OptionError("%tpu compare of fewer than two runs", accepted="two or more run ids or names", remedy="%tpu runs lists them")
+        found = [self._lab.find(name) for name in names]
+        labels = [run.mode for run in found]
+        if len(set(labels)) < len(labels):
+            labels = [f"{run.mode} ({run.id})" for run in found]
+        if len(set(labels)) < len(labels):
+            raise OptionError(f"%tpu compare {' '.join(names)} names a run twice", accepted="different runs")
+        by_label = dict(zip(labels, found, strict=True))
+        comparison = self._lab.compare(by_label, labels[0], {}, {})
+        show(replace(found[0], id=f"{found[0].id}c", mode="compare", comparison=comparison))
+
+    def _doctor(self) -> None:
+        print(text(examine(self._lab)))
+
+    def _reset(self) -> None:
+        self._lab.forget_runs()
+        if "torch._dynamo" in sys.modules:
+            sys.modules["torch._dynamo"].reset()
+        if self._lab.owns_device():
+            from ..device import memory, program_cache
+
+            program_cache.clear()
+            memory.reset_peak()
+        print("recorded runs and compiled programs are forgotten; variables and tensors are untouched")
+
+    def _help(self) -> None:
+        print(_HELP)
+        print("\noptions of a cell:\n" + cell_parser().format_help().partition("options:\n")[2].rstrip())

@@ -1,0 +1,261 @@
+"""Runs the regions of a cell through torch.compile with the meaning of plain cell code.
+
+A region becomes a function `cell()` whose assigned names are declared `global`, so functions the region calls, nested scopes
+and exceptions see them as they would see a plain cell's. Python numbers are the exception: Dynamo makes a global number part
+of the program and compiles again for each value, so numbers go in as arguments and come back as results, unless other code
+of the notebook reads or writes the same name.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import gc
+import symtable
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any
+
+from .cell import Cell, compile_statement
+from .dynamo_watch import BreakListener
+from .partition import Way, way_of, worth_compiling
+from .regions import ENTRY, Cut, Region, assigned_before_read, names_in_inner_scopes, names_read
+from .tracebacks import REGION_NAME
+
+_UNBOUND = object()
+"""Stands in the namespace for a name that the region is about to bind: Dynamo refuses to store to a global that is not there."""
+_own_codes: weakref.WeakSet[CodeType] = weakref.WeakSet()
+_SEES_ALL = frozenset(("globals", "eval", "exec", "get_ipython"))
+
+Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
+_SEPARATED = {
+    "print": "print() runs between two compiled parts of the cell",
+    "item": "a value is read into Python between two compiled parts of the cell",
+    "backward": "backward() runs between two compiled parts of the cell",
+    "call": "a call outside PyTorch runs between two compiled parts of the cell",
+}
+
+
+class CompiledCell:
+    """The regions of one cell. Running the cell again, or its loops, uses the programs made before."""
+
+    def __init__(self, shell: Any, cell: Cell, parts: Cut, compiler: Compiler) -> None:
+        self._shell = shell
+        self._inner = names_in_inner_scopes(cell.nodes)
+        self._filename = cell.filename
+        self._compiler = compiler
+        self._told: BreakListener | None = None
+        self._regions: list[_RunningRegion] = []
+        for region in parts.regions:
+            self._regions.append(_RunningRegion(self, region, self._regions[-1] if self._regions else None))
+
+    @contextmanager
+    def entered(self, told: BreakListener | None) -> Iterator[None]:
+        """Makes the cell's region calls work inside the block; `told` hears of what separates compiled parts."""
+        outer, self._told = builtins.__dict__.get(ENTRY), told
+        builtins.__dict__[ENTRY] = self._enter
+        try:
+            yield
+        finally:
+            self._told = None
+            if outer is None:
+                builtins.__dict__.pop(ENTRY, None)
+            else:
+                builtins.__dict__[ENTRY] = outer
+
+    def separated(self, reason: str, line: int) -> None:
+        """Two compiled parts follow each other with something between them."""
+        if self._told is not None:
+            self._told.graph_break(_SEPARATED[reason], self._filename, line, reason)
+
+    def _enter(self, number: int) -> Any:
+        __tracebackhide__ = True
+        return self._regions[number].run()
+
+    def plain(self, statement: ast.stmt, shown: bool = False) -> CodeType:
+        """A statement as module-level code."""
+        code: CodeType = compile_statement(self._shell, statement, shown, self._filename)
+        return code
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """The user's namespace."""
+        namespace: dict[str, Any] = self._shell.user_ns
+        return namespace
+
+    def compiled(self, statements: Sequence[ast.stmt]) -> _CompiledPart:
+        """Statements as one compiled function."""
+        shared = self._inner | _names_of_other_code(self.namespace)
+        return _CompiledPart(statements, self.namespace, shared, self._filename, self._compiler, self._shell.compile.flags)
+
+
+class _RunningRegion:
+    """A region with the parts its statements were grouped in when they first ran."""
+
+    def __init__(self, cell: CompiledCell, region: Region, before: _RunningRegion | None) -> None:
+        self._cell = cell
+        self._statements = region.statements
+        self._parts: list[_CompiledPart | _PlainPart] = []
+        self._covered = 0
+        self._before = before if region.after_print else None
+        self._separator: tuple[str, int] | None = ("print", region.after_print) if region.after_print else None
+
+    def run(self) -> Any:
+        """Runs all statements; returns the value of the last one if it is an expression."""
+        __tracebackhide__ = True
+        value, done = None, 0
+        while done < len(self._parts) or self._covered < len(self._statements):
+            if done == len(self._parts):
+                self._parts.append(self._next_part())
+            value = self._parts[done].run(self._cell.namespace)
+            done += 1
+        return value
+
+    def _next_part(self) -> _CompiledPart | _PlainPart:
+        """Groups the next statements: one that should run plainly, or as many as can be compiled together."""
+        rest, namespace = self._statements[self._covered :], self._cell.namespace
+        first = way_of(rest[0], namespace)
+        if first.plain:
+            self._covered += 1
+            if first.separates and self._separator is None:
+                self._separator = first.value, rest[0].lineno
+            return _PlainPart(self._cell, rest[:1])
+        group = _compiled_together(rest, first, namespace)
+        self._covered += len(group)
+        if not worth_compiling(group, namespace):
+            return _PlainPart(self._cell, group)
+        if self._separator is not None and (self.compiles or (self._before is not None and self._before.compiles)):
+            self._cell.separated(*self._separator)
+        self._separator = None
+        return self._cell.compiled(group)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether a part of it is compiled."""
+        return any(isinstance(part, _CompiledPart) for part in self._parts)
+
+
+def _compiled_together(statements: Sequence[ast.stmt], first: Way, namespace: Mapping[str, Any]) -> Sequence[ast.stmt]:
+    """The statements from the first on that go into one function."""
+    way = first
+    for count, statement in enumerate(statements):
+        if count:
+            way = way_of(statement, namespace)
+            if way.plain or way is Way.ALONE:
+                return statements[:count]
+        if way is not Way.COMPILED:
+            return statements[: count + 1]
+    return statements
+
+
+class _PlainPart:
+    """Statements that run as module-level code."""
+
+    def __init__(self, cell: CompiledCell, statements: Sequence[ast.stmt]) -> None:
+        *before, last = statements
+        self._codes = [cell.plain(s) for s in before]
+        self._value: CodeType | None = None
+        if isinstance(last, ast.Expr):
+            self._value = compile(ast.Expression(last.value), self._codes[0].co_filename if self._codes else cell.plain(last).co_filename, "eval")
+        else:
+            self._codes.append(cell.plain(last))
+
+    def run(self, namespace: dict[str, Any]) -> Any:
+        __tracebackhide__ = True
+        for code in self._codes:
+            exec(code, namespace)
+        return eval(self._value, namespace) if self._value is not None else None
+
+
+class _CompiledPart:
+    """Statements as a compiled function of the Python numbers they read."""
+
+    def __init__(
+        self, statements: Sequence[ast.stmt], namespace: Mapping[str, Any], shared: set[str], filename: str, compiler: Compiler, flags: int
+    ) -> None:
+        assigned = _assigned(statements, filename)
+        numbers = {name for name, value in namespace.items() if type(value) in (int, float)} & (names_read(statements) | assigned)
+        numbers -= shared
+        self._arguments = sorted(numbers)
+        self._results = sorted(numbers & assigned)
+        self._fresh = sorted((assigned - numbers) & assigned_before_read(statements))
+        function = _function(statements, self._arguments, self._results, sorted(assigned - numbers))
+        made: dict[str, Any] = {}
+        exec(compile(function, filename, "exec", flags=flags, dont_inherit=True), namespace, made)  # type: ignore[arg-type]
+        self._plain: FunctionType = made[REGION_NAME]
+        _own_codes.add(self._plain.__code__)
+        self._call = compiler(self._plain)
+        self._names = assigned
+
+    def run(self, namespace: dict[str, Any]) -> Any:
+        __tracebackhide__ = True
+        fresh = [name for name in self._fresh if name not in namespace]
+        namespace.update(dict.fromkeys(fresh, _UNBOUND))
+        try:
+            value, numbers = self._call(*(namespace[name] for name in self._arguments))
+        except BaseException as error:
+            namespace.update(self._numbers_at_failure(error))
+            raise
+        finally:
+            for name in fresh:
+                if namespace.get(name) is _UNBOUND:
+                    del namespace[name]
+        namespace.update(zip(self._results, numbers, strict=True))
+        return value
+
+    def _numbers_at_failure(self, error: BaseException) -> dict[str, Any]:
+        """The numbers bound before the exception, from the frames it went through."""
+        found: dict[str, Any] = {}
+        at = error.__traceback__
+        while at is not None:
+            if at.tb_frame.f_code.co_filename == self._plain.__code__.co_filename and REGION_NAME in at.tb_frame.f_code.co_name:
+                values = at.tb_frame.f_locals
+                found.update({name: values[name] for name in self._results if type(values.get(name)) in (int, float)})
+            at = at.tb_next
+        return found
+
+
+def _function(statements: Sequence[ast.stmt], arguments: Sequence[str], results: Sequence[str], global_names: Sequence[str]) -> ast.Module:
+    """`def cell(arguments): global …; statements; return value of a last expression, (results)`, with the statements' own lines."""
+    body, last = list(statements), statements[-1]
+    value: ast.expr = ast.Constant(None)
+    if isinstance(last, ast.Expr):
+        value = last.value
+        body.pop()
+    numbers = ast.Tuple([ast.Name(name, ast.Load()) for name in results], ast.Load())
+    leave = ast.copy_location(ast.Return(ast.Tuple([value, numbers], ast.Load())), statements[-1])
+    declare: list[ast.stmt] = [ast.copy_location(ast.Global(list(global_names)), statements[0])] if global_names else []
+    parameters = ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in arguments], kwonlyargs=[], kw_defaults=[], defaults=[])
+    function = ast.FunctionDef(name=REGION_NAME, args=parameters, body=[*declare, *body, leave], decorator_list=[])
+    return ast.fix_missing_locations(ast.Module([ast.copy_location(function, statements[0])], []))
+
+
+def _assigned(statements: Sequence[ast.stmt], filename: str) -> set[str]:
+    """The names the statements bind: what Python makes local variables of in a function without declarations."""
+    table = symtable.symtable(ast.unparse(_function(statements, (), (), ())), filename, "exec").get_children()[0]
+    return {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()}
+
+
+def _names_of_other_code(namespace: Mapping[str, Any]) -> set[str]:
+    """The global names used by any function that lives in this namespace: these must be seen as they change, also the numbers."""
+    names: set[str] = set()
+    for owner in gc.get_referrers(namespace):
+        if isinstance(owner, FunctionType) and owner.__globals__ is namespace and not _is_own(owner.__code__):
+            names |= _globals_of(owner.__code__)
+    return {*namespace} if names & _SEES_ALL else names
+
+
+def _is_own(code: CodeType) -> bool:
+    """Whether code is a compiled part, made from one by Dynamo, or the cell itself, whose names are known."""
+    return code in _own_codes or code.co_name == "<module>" or code.co_name.startswith("torch_dynamo_resume_in_")
+
+
+def _globals_of(code: CodeType) -> set[str]:
+    names = {i.argval for i in dis.get_instructions(code) if i.opname.endswith(("_GLOBAL", "_NAME"))}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _globals_of(constant)
+    return names

@@ -1,0 +1,132 @@
+"""What torch.compile did while a cell ran: graph breaks, functions left uncompiled, recompiles, each with reason and line.
+
+Read from what Dynamo keeps anyway (its list of break reasons and its per-compilation metrics); nothing runs twice and no
+tracing is switched on. Works for compiled cells and for `torch.compile` called by the user's own code.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Protocol
+
+_ON_PURPOSE = os.path.join("torch", "optim", "optimizer.py")
+"""PyTorch's own wrapper of optimizer steps breaks around the step on purpose; nothing the user could change."""
+_INSIDE_TORCH = os.sep + "torch" + os.sep
+_GUARD_PLACE = re.compile(r"#\s(?P<file>[^#\n]+):(?P<line>\d+) in ")
+_LOGGERS = ("torch._dynamo", "torch._subclasses", "torch._logging", "torch._functorch", "torch.fx")
+
+
+class BreakListener(Protocol):
+    """Who is told. A `tpu_lab.recording` recorder is one."""
+
+    def graph_break(self, message: str, filename: str = "", line: int = 0, reason: str = "") -> None: ...
+
+    def recompile(self, message: str, function: str = "", filename: str = "", line: int = 0, seconds: float = 0.0, reason: str = "") -> None: ...
+
+
+class DynamoWatch:
+    """Tells a listener, at the end of a `with` block, what Dynamo did inside it."""
+
+    def __init__(self, listener: BreakListener) -> None:
+        self._listener = listener
+        self._breaks_before = 0
+        self._last_metrics: Any = None
+        self._metrics: list[Any] = []
+        self._registered = False
+
+    def __enter__(self) -> DynamoWatch:
+        if "torch._dynamo" in sys.modules:
+            from torch._dynamo import utils
+            from torch._dynamo.callback import callback_handler
+
+            self._breaks_before = len(utils.graph_break_reasons)
+            self._last_metrics = next(reversed(utils.get_compilation_metrics()), None)
+            # Dynamo keeps only the last 64 metrics: they are fetched while they come
+            callback_handler.register_end_callback(self._collect)
+            self._registered = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if "torch._dynamo" not in sys.modules:
+            return
+        from torch._dynamo import utils
+        from torch._dynamo.callback import callback_handler
+
+        if self._registered:
+            callback_handler.remove_end_callback(self._collect)
+        self._collect(None)
+        for broken in utils.graph_break_reasons[self._breaks_before :]:
+            self._tell_break(broken)
+        for metrics in self._metrics:
+            self._tell_compilation(metrics)
+        self._metrics.clear()
+        self._last_metrics = None
+
+    def _collect(self, _: Any) -> None:
+        from torch._dynamo import utils
+
+        fresh: list[Any] = []
+        for metrics in reversed(utils.get_compilation_metrics()):
+            if metrics is self._last_metrics:
+                break
+            fresh.append(metrics)
+        if fresh:
+            self._last_metrics = fresh[0]
+            self._metrics.extend(reversed(fresh))
+
+    def _tell_break(self, broken: Any) -> None:
+        if not broken.user_stack:
+            self._listener.graph_break(broken.reason)
+        elif not broken.user_stack[-1].filename.endswith(_ON_PURPOSE):
+            at = _user_frame(broken.user_stack)
+            self._listener.graph_break(broken.reason, at.filename, at.lineno or 0)
+
+    def _tell_compilation(self, metrics: Any) -> None:
+        filename, function = metrics.co_filename or "", metrics.co_name or ""
+        failure = metrics.fail_type or ""
+        if metrics.recompile_reason or "recompile limit" in (metrics.fail_reason or ""):
+            message = re.sub(r"^\d+/\d+: ", "", metrics.recompile_reason or metrics.fail_reason)
+            place = _GUARD_PLACE.search(message)
+            guard = " ".join(message.split("#")[0].split())
+            where = (place["file"].strip(), int(place["line"])) if place else (filename, metrics.co_firstlineno or 0)
+            seconds = float(metrics.entire_frame_compile_time_s or 0.0)
+            self._listener.recompile(guard, function, *where, seconds, "limit" if failure else "")
+        elif failure and failure != "TorchRuntimeError" and function:
+            line = metrics.fail_user_frame_lineno or metrics.co_firstlineno or 0
+            self._listener.graph_break(
+                metrics.fail_reason or failure, metrics.fail_user_frame_filename or filename, line, _REASONS.get(failure, "skipped")
+            )
+
+
+_REASONS = {"BackendCompilerFailed": "backend"}
+
+
+def _user_frame(stack: Sequence[Any]) -> Any:
+    """The innermost frame outside PyTorch; the innermost of all if there is none."""
+    return next((frame for frame in reversed(stack) if _INSIDE_TORCH not in frame.filename), stack[-1])
+
+
+@contextmanager
+def tolerant() -> Iterator[None]:
+    """Inside, what Dynamo or a backend cannot compile runs uncompiled, so that the user's own error comes out, and nothing is logged
+    that the watch reports. A log level set by the user (`TORCH_LOGS`, or a logger's own level) stays as it is."""
+    import torch._dynamo
+
+    changed = [
+        logger for name in _LOGGERS if (logger := logging.getLogger(name)).getEffectiveLevel() == logging.WARNING and "TORCH_LOGS" not in os.environ
+    ]
+    before = [logger.level for logger in changed]
+    for logger in changed:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        with torch._dynamo.config.patch(suppress_errors=True):
+            yield
+    finally:
+        for logger, level in zip(changed, before, strict=True):
+            logger.setLevel(level)

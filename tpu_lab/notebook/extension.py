@@ -1,0 +1,36 @@
+"""`%load_ext tpu_lab` and `%unload_ext tpu_lab`."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from typing import Any
+
+from .input_transform import TpuCellTransformer
+from .magics import TpuMagics
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Registers `%%tpu` and `%tpu`. Loading again replaces what is there."""
+    unload_ipython_extension(shell)
+    magics = TpuMagics(shell)
+    shell.register_magic_function(magics.run, "cell", "tpu")
+    shell.register_magic_function(magics.command, "line", "tpu")
+    # before IPython's own `cell_magic`, which would make the plain call of it
+    shell.input_transformer_manager.line_transforms.insert(0, TpuCellTransformer(shell))
+    atexit.unregister(_forget_programs)
+    atexit.register(_forget_programs)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Takes the magics away; runs that were kept stay."""
+    transforms = shell.input_transformer_manager.line_transforms
+    transforms[:] = [t for t in transforms if not isinstance(t, TpuCellTransformer)]
+    for kind in ("cell", "line"):
+        shell.magics_manager.magics[kind].pop("tpu", None)
+
+
+def _forget_programs() -> None:
+    """Dynamo keeps names in the user's namespace and complains if IPython empties that first at exit."""
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()

@@ -1,0 +1,91 @@
+"""The modes a cell can run in. Everything that a mode needs to come into being or to be switched on stands here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import OptionError, one_of
+from .cell import Cell, split_interactive
+from .compiled_cell import CompiledCell
+from .dynamo_watch import tolerant
+from .execution import Statements
+from .lab import Lab
+from .regions import cut
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a cell is run. `available` is False for a mode whose executor this version does not have."""
+
+    name: str
+    compiles: bool = False
+    available: bool = True
+
+
+EAGER = Mode("eager")
+FUSE = Mode("fuse", available=False)
+COMPILE = Mode("compile", compiles=True)
+CPU = Mode("cpu")
+"""Only a leg of `%%tpu compare`: PyTorch's own CPU kernels."""
+MODES = {mode.name: mode for mode in (EAGER, FUSE, COMPILE, CPU)}
+
+
+def mode_named(name: str) -> Mode:
+    """The mode of a name that the parser accepted. Raises OptionError if this version cannot run it."""
+    mode = MODES[name]
+    if not mode.available:
+        ready = one_of(f"%%tpu {m.name}" for m in MODES.values() if m.available and m is not CPU)
+        raise OptionError(f"%%tpu {name} is not in this version yet, the cell was not run", remedy=f"use {ready}")
+    return mode
+
+
+class PreparedCell:
+    """A cell ready to run in a mode, any number of times."""
+
+    def __init__(self, shell: Any, lab: Lab, cell: Cell, mode: Mode, device: str) -> None:
+        self._lab = lab
+        self._mode = mode
+        interactivity = _interactivity(shell)
+        nodes = cell.nodes
+        self._compiled: CompiledCell | None = None
+        if mode.compiles:
+            nodes = [node for node, _ in split_interactive(cell.nodes, interactivity, cell.silenced)]
+            parts = cut(nodes, each_apart=interactivity == "all")
+            self._compiled = CompiledCell(shell, cell, parts, _compiler(lab.compile_backend(device)))
+            nodes = parts.statements
+        self._loud = Statements(shell, split_interactive(nodes, interactivity, cell.silenced), cell.filename)
+        self._quiet = Statements(shell, split_interactive(nodes, "none", True), cell.filename)
+
+    async def run(self, shown: bool, blocking: bool, told: Any = None) -> None:
+        """Runs the cell once. `shown`: its last value is displayed. `told` hears of graph breaks the cutting makes."""
+        __tracebackhide__ = True
+        with self._entered(blocking, told):
+            await (self._loud if shown else self._quiet).run()
+
+    @contextmanager
+    def _entered(self, blocking: bool, told: Any) -> Iterator[None]:
+        with ExitStack() as stack:
+            if self._mode is not CPU:
+                stack.enter_context(self._lab.strict(blocking))
+            if self._compiled is not None:
+                stack.enter_context(tolerant())
+                stack.enter_context(self._compiled.entered(told))
+            yield
+
+
+def _interactivity(shell: Any) -> str:
+    running = shell.displayhook.exec_result
+    silent = running is not None and running.info is not None and running.info.silent
+    return "none" if silent else str(shell.ast_node_interactivity)
+
+
+def _compiler(backend: str) -> Any:
+    def compile_part(function: Any) -> Any:
+        import torch
+
+        return torch.compile(function, backend=backend)
+
+    return compile_part

@@ -1,0 +1,228 @@
+"""How each statement of a region is best run, seen at the moment it first runs.
+
+Only the namespace tells whether `Net()` makes a module, `tokenizer(text)` leaves PyTorch, or `xs.append(y)` is bookkeeping
+of Python's. The answer changes how fast a cell runs and where its programs end, never what it computes.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import deque
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import torch
+
+from .regions import names_read
+
+
+class Way(Enum):
+    """How a statement runs. The value is the reason (an id of `BreakReason`) if it separates two programs, or empty."""
+
+    COMPILED = ""
+    ALONE = "alone"
+    """Compiled, but not together with others: an optimizer step ends programs inside itself."""
+    LAST = "last"
+    """Compiled, as the last of its program: it reads a value into Python."""
+    ITEM = "item"
+    """Plain: it only reads a value into Python."""
+    BACKWARD = "backward"
+    """Plain: autograd runs the compiled backward programs."""
+    CALL = "call"
+    """Plain: it calls code outside PyTorch."""
+    SET_UP = "set_up"
+    """Plain: it makes or arranges modules, optimizers, loaders, seeds; nothing to compile."""
+    BOOKKEEPING = "bookkeeping"
+    """Plain: it changes a Python list or dict, whose length would become part of the program."""
+
+    @property
+    def plain(self) -> bool:
+        """True: outside compiled programs."""
+        return self not in (Way.COMPILED, Way.ALONE, Way.LAST)
+
+    @property
+    def separates(self) -> bool:
+        """True: between two compiled parts this is a graph break."""
+        return self in (Way.ITEM, Way.BACKWARD, Way.CALL)
+
+
+_ABSENT = object()
+_FOLLOWED = ("torch", "__main__", "builtins", "_operator", "operator", "math", "itertools", "functools", "collections", "einops")
+"""Roots of code that Dynamo follows."""
+_MAKERS = (
+    torch.nn.Module,
+    torch.optim.Optimizer,
+    torch.optim.lr_scheduler.LRScheduler,
+    torch.utils.data.Dataset,
+    torch.utils.data.DataLoader,
+    torch.Generator,
+)
+_ARRANGERS = (torch.optim.lr_scheduler.LRScheduler, torch.utils.data.DataLoader, torch.Generator)
+_SET_UP_NAMES = frozenset(
+    (
+        "manual_seed",
+        "seed",
+        "set_rng_state",
+        "set_default_device",
+        "set_default_dtype",
+        "set_grad_enabled",
+        "use_deterministic_algorithms",
+        "save",
+        "load",
+        "compile",
+        "set_num_threads",
+        "from_numpy",
+    )
+)
+_SET_UP_PARTS = (
+    "torch.random",
+    "torch.serialization",
+    "torch.utils",
+    "torch.cuda",
+    "torch.tpu",
+    "torch.accelerator",
+    "torch.compiler",
+    "torch.profiler",
+    "torch.hub",
+    "torch._dynamo",
+    "torch.nn.init",
+)
+_MODULE_SET_UP = frozenset(
+    (
+        "to",
+        "cpu",
+        "cuda",
+        "tpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "type",
+        "train",
+        "eval",
+        "apply",
+        "compile",
+        "state_dict",
+        "load_state_dict",
+        "requires_grad_",
+        "zero_grad",
+        "share_memory",
+        "to_empty",
+    )
+)
+_TO_PYTHON = frozenset(("item", "tolist", "numpy"))
+_CHANGES = frozenset(
+    (
+        "append",
+        "extend",
+        "insert",
+        "add",
+        "update",
+        "pop",
+        "popleft",
+        "appendleft",
+        "setdefault",
+        "remove",
+        "clear",
+        "discard",
+    )
+)
+
+
+def way_of(statement: ast.stmt, namespace: Mapping[str, Any]) -> Way:
+    """How to run a statement. Names that are not in the namespace yet are taken for tensors."""
+    reads_value = False
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call):
+            way = _way_of_call(node.func, namespace)
+            if way is not Way.COMPILED and way is not Way.LAST:
+                return way
+            reads_value = reads_value or way is Way.LAST
+    if reads_value:
+        return Way.ITEM if _only_reads(statement) else Way.LAST
+    return Way.COMPILED
+
+
+def _only_reads(statement: ast.stmt) -> bool:
+    """Whether every tensor method called is one that reads the value of a plain name: `total += loss.item()`."""
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+    return all(
+        isinstance(c.func, ast.Attribute) and c.func.attr in (*_TO_PYTHON, "detach", "cpu") and isinstance(c.func.value, (ast.Name, ast.Call))
+        for c in calls
+    )
+
+
+def _way_of_call(callee: ast.expr, namespace: Mapping[str, Any]) -> Way:
+    if isinstance(callee, ast.Attribute):
+        holder = _resolve(callee.value, namespace)
+        if holder is _ABSENT or isinstance(holder, torch.Tensor):
+            return Way.BACKWARD if callee.attr == "backward" else Way.LAST if callee.attr in _TO_PYTHON else Way.COMPILED
+        if not isinstance(holder, (ModuleType, type)):
+            return _way_of_method(holder, callee.attr)
+    target = _resolve(callee, namespace)
+    if target is _ABSENT or isinstance(target, torch.nn.Module):
+        return Way.COMPILED
+    if isinstance(target, type):
+        return Way.SET_UP if issubclass(target, _MAKERS) or target is torch.set_grad_enabled else _followed(target.__module__)
+    if isinstance(target, (FunctionType, BuiltinFunctionType, MethodType)) or hasattr(target, "__name__"):
+        module, name = str(getattr(target, "__module__", None) or "torch"), str(getattr(target, "__name__", ""))
+        set_up = _root(module) == "torch" and (name in _SET_UP_NAMES or module.startswith(_SET_UP_PARTS))
+        return Way.SET_UP if set_up else _followed(module)
+    return _followed(type(target).__module__)
+
+
+def _way_of_method(holder: Any, method: str) -> Way:
+    if isinstance(holder, torch.nn.Module):
+        return Way.SET_UP if method in _MODULE_SET_UP else Way.COMPILED
+    if isinstance(holder, torch.optim.Optimizer):
+        return Way.ALONE if method == "step" else Way.SET_UP
+    if isinstance(holder, _ARRANGERS):
+        return Way.SET_UP
+    if isinstance(holder, (list, dict, set, deque)) and method in _CHANGES:
+        return Way.BOOKKEEPING
+    return _followed(type(holder).__module__)
+
+
+def _followed(module: str) -> Way:
+    return Way.COMPILED if _root(module) in _FOLLOWED else Way.CALL
+
+
+def _root(module: str | None) -> str:
+    return (module or "").partition(".")[0]
+
+
+def _resolve(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+    """The object behind `a.b.c`, following attributes of modules and classes only: this must run no code of the user's."""
+    if isinstance(node, ast.Name):
+        return namespace.get(node.id, getattr(builtins, node.id, _ABSENT))
+    if isinstance(node, ast.Attribute):
+        holder = _resolve(node.value, namespace)
+        if isinstance(holder, (ModuleType, type)):
+            return getattr(holder, node.attr, _ABSENT)
+    return _ABSENT
+
+
+def worth_compiling(statements: Sequence[ast.stmt], namespace: Mapping[str, Any]) -> bool:
+    """Whether the statements read anything that tensors may come from, and do more than bind names."""
+    if not any(isinstance(n, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)) for s in statements for n in ast.walk(s)):
+        return False
+    return any(_about_tensors(namespace[name]) for name in names_read(statements) if name in namespace)
+
+
+def _about_tensors(value: Any, depth: int = 2) -> bool:
+    if isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
+        return True
+    if isinstance(value, ModuleType):
+        return _root(value.__name__) == "torch"
+    if isinstance(value, FunctionType):
+        return _root(value.__module__) in ("torch", "__main__")
+    if isinstance(value, (BuiltinFunctionType, type)):
+        return _root(value.__module__) == "torch"
+    if depth and isinstance(value, (list, tuple)):
+        return any(_about_tensors(v, depth - 1) for v in value[:8])
+    if depth and isinstance(value, dict):
+        return any(_about_tensors(v, depth - 1) for v in list(value.values())[:8])
+    return False

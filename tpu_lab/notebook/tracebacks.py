@@ -1,0 +1,78 @@
+"""Tracebacks of a magic cell: the frames the plain cell would show, without IPython's, ours and the compiler's in between.
+
+IPython asks an exception for `_render_traceback_` before it formats it. The function set here drops frames and hands the rest
+to IPython's own formatter, so every `%xmode`, colours and chained exceptions stay as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from functools import partial
+from types import FrameType, TracebackType
+from typing import Any
+
+_MACHINERY = ("IPython", "tpu_lab", "torch._dynamo", "torch._functorch", "torch._inductor", "torch._compile", "torch._ops", "torch.fx")
+"""Packages whose frames say nothing about the user's program."""
+
+
+def mark(error: BaseException, shell: Any) -> None:
+    """Makes IPython show this exception without machinery. Keeps no reference to it. Exceptions that refuse attributes are left alone."""
+    if hasattr(error, "_render_traceback_"):
+        return
+    with suppress(AttributeError, TypeError):
+        error._render_traceback_ = partial(_render, shell)  # type: ignore[attr-defined]
+
+
+def _render(shell: Any) -> list[str]:
+    """What IPython shows of the exception it has just stored in `sys.last_value`."""
+    error = sys.last_value
+    assert error is not None
+    lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, without_machinery(error.__traceback__), tb_offset=0)
+    return lines
+
+
+def without_machinery(traceback: TracebackType | None) -> TracebackType | None:
+    """A copy of a traceback without frames of the machinery; the whole of it if nothing would be left."""
+    kept: list[TracebackType] = []
+    at = traceback
+    while at is not None:
+        following = at.tb_next
+        if not _is_machinery(at.tb_frame) and not _only_calls_magic(following):
+            kept.append(at)
+        at = following
+    shorter: TracebackType | None = None
+    for part in reversed(_without_repeated(kept)):
+        shorter = TracebackType(shorter, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return shorter or traceback
+
+
+def _is_machinery(frame: FrameType) -> bool:
+    name = str(frame.f_globals.get("__name__", ""))
+    return any(name == package or name.startswith(package + ".") for package in _MACHINERY)
+
+
+def _only_calls_magic(following: TracebackType | None) -> bool:
+    """Whether the frame before this one is the line `get_ipython().run_cell_magic(...)` that IPython made of the cell."""
+    if following is None:
+        return False
+    code = following.tb_frame.f_code
+    name = following.tb_frame.f_globals.get("__name__")
+    by_ipython = name == "IPython.core.interactiveshell" and code.co_name == "run_cell_magic"
+    return by_ipython or (name == f"{__package__}.magics" and code.co_name == "run_awaited")
+
+
+REGION_NAME = "cell"
+"""Function name of a compiled part of a cell (`regions`)."""
+
+
+def _without_repeated(parts: list[TracebackType]) -> list[TracebackType]:
+    """Drops a frame that only entered a compiled part of the same cell: that part's own frame has the line."""
+
+    def enters_region(i: int) -> bool:
+        code, following = parts[i].tb_frame.f_code, parts[i + 1].tb_frame.f_code
+        ours = following.co_name == REGION_NAME or following.co_name.startswith(f"torch_dynamo_resume_in_{REGION_NAME}_")
+        entering = code.co_name == "<module>" or code.co_name == REGION_NAME or code.co_name.startswith(f"torch_dynamo_resume_in_{REGION_NAME}_")
+        return ours and entering and following.co_filename == code.co_filename
+
+    return [part for i, part in enumerate(parts) if i + 1 == len(parts) or not enters_region(i)]
