@@ -46,9 +46,9 @@ def _autoload() -> None:
     if other:
         state.outcome, state.reason = "stepped_aside", other
         return
-    from .device import api, registration
+    from .device import registration, tpu_module
 
-    registration.enter(api)
+    registration.enter(tpu_module)
     state.outcome, state.reason = "ready", version_note()
 
 

@@ -11,14 +11,11 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from . import checks, events, seeds, tensors
+from . import checks, events, policies, seeds, tensors
 from .events import OpProgram, TensorType
 from .host import alias_on_host, host_view, own
 from .memory import Buffer
 from .tensors import array_of, buffer_of
-
-policy = "allow"
-"""`torch.tpu.cpu_fallback`: `allow` runs an operator without a lowering on the CPU and records it, `error` raises."""
 
 
 class Crossing:
@@ -136,7 +133,7 @@ def _call(op: Any, args: Any, kwargs: Any, generator: Any) -> Any:
 
 def fall_back(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
     """The CPU fallback of an operator: recorded with its cost, or NotImplementedError where the policy forbids it."""
-    if policy == "error":
+    if policies.cpu_fallback == "error":
         raise NotImplementedError(
             f"{op}: no lowering for the device tpu ({reason}) and torch.tpu.cpu_fallback is 'error'. "
             f"Allow the CPU with torch.tpu.cpu_fallback = 'allow', or replace the operator."

@@ -148,17 +148,23 @@ def get_memory_limit() -> int:
 
 def refuse(nbytes: int, op: str) -> None:
     """Raises `torch.OutOfMemoryError` for an operator that asks for `nbytes` more, naming the largest live tensors."""
-    owners = sorted((b for b in (r() for r in list(_large.values())) if b is not None), key=lambda b: -b.nbytes)[:5]
-    rows = "".join(f"\n  {_size(b.nbytes):>9}  made at {b.line or 'an unknown line'}" for b in owners)
+    rows = "".join(f"\n  {size_text(b.nbytes):>9}  made at {b.line or 'an unknown line'}" for b in largest(5))
     table = f" The largest live tensors:{rows}" if rows else ""
     raise torch.OutOfMemoryError(
-        f"{op}: tpu out of memory. It needs {_size(nbytes)} more; {_size(ledger.live)} of {_size(ledger.limit)} are in use. "
+        f"{op}: tpu out of memory. It needs {size_text(nbytes)} more; {size_text(ledger.live)} of {size_text(ledger.limit)} are in use. "
         f"Nothing was allocated and the device works on. Delete tensors, use a smaller batch or dtype, or raise the limit with "
         f"torch.tpu.set_memory_limit(bytes).{table}"
     )
 
 
-def _size(nbytes: float) -> str:
+def largest(count: int) -> list[Buffer]:
+    """The largest live buffers of at least 1 MiB, largest first."""
+    alive = [b for b in (r() for r in list(_large.values())) if b is not None]
+    return sorted(alive, key=lambda b: -b.nbytes)[:count]
+
+
+def size_text(nbytes: float) -> str:
+    """Bytes in three digits with their unit: `1.23 MB`."""
     for unit in ("B", "kB", "MB"):
         if nbytes < 1000:
             return f"{nbytes:.3g} {unit}"

@@ -10,8 +10,10 @@ from ..xla.executable import give_memory_back
 
 next_id = count(1).__next__
 """A number unique to each program of this process."""
-tick = count(1).__next__
-"""The clock that `Entry.last` is set from."""
+_clock = count(1)
+tick = _clock.__next__
+"""The clock that `Entry.last` is set from: one tick for each run of a program."""
+compilations = 0
 
 
 class _Held:
@@ -32,8 +34,9 @@ evicted = 0
 
 def remember(table: dict[Any, Any], key: Any, entry: Any, nbytes: int) -> None:
     """Puts a program into a table and under the cache's budget."""
-    global held_bytes
+    global compilations, held_bytes
     table[key] = entry
+    compilations += 1
     held = _Held(entry, nbytes)
     held.keys.append((table, key))
     entry.last = tick()
@@ -81,3 +84,8 @@ def clear() -> None:
 def counts() -> tuple[int, int, int]:
     """Programs held, bytes they hold, programs dropped so far."""
     return len(_held), held_bytes, evicted
+
+
+def runs() -> int:
+    """How many times a program was asked for (and run, or compiled and run)."""
+    return int(_clock.__reduce__()[1][0]) - 1

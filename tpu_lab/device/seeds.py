@@ -86,6 +86,11 @@ def register(generator: Any, number: int) -> DeviceState:
     return state
 
 
+def rename(generator: Any, state: DeviceState) -> None:
+    """Lets a wrapped C++ generator stand for an existing state."""
+    _states[_token(generator)] = state
+
+
 def unregister(number: int) -> None:
     """Forgets a generator that died."""
     _states.pop(number.to_bytes(8, "little"), None)
@@ -94,7 +99,7 @@ def unregister(number: int) -> None:
 
 def save() -> list[tuple[DeviceState, int, int]]:
     """Every generator's seed and offset."""
-    return [(state, state.seed, state.offset) for state in (default, *_states.values())]
+    return [(state, state.seed, state.offset) for state in {id(s): s for s in (default, *_states.values())}.values()]
 
 
 def put_back(saved: list[tuple[DeviceState, int, int]]) -> None:

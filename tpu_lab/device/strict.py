@@ -14,7 +14,7 @@ import jax
 import torch
 
 from ..xla.executable import compile_program
-from . import checks, events, host_first, memory, modes, program_cache, state, tensors
+from . import checks, events, host_first, memory, modes, policies, program_cache, state, tensors
 from .call import Call, TensorSlot, input_types, split
 from .events import OpProgram, TensorType
 from .memory import Buffer
@@ -105,7 +105,7 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     largest = max((b.nbytes for b in call.buffers), default=0)
     largest = max([largest, *(0 if m is None else m.numel() * m.element_size() for m in metas)])
     start = time.perf_counter()
-    executable = compile_program(traced.function, traced.avals, donate, fast=largest < SMALL_BYTES)
+    executable = compile_program(traced.function, traced.avals, donate, fast=largest < SMALL_BYTES, options=policies.for_xla())
     info = OpProgram(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), id=program_cache.next_id())
     entry = Entry(traced, executable, info)
     seconds = time.perf_counter() - start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +27,19 @@ class ProgramCost:
 
 
 class Executable:
-    """One XLA program over flat lists of arrays. `run(arrays)` returns the list of results; donated arguments are consumed."""
+    """One XLA program over flat lists of arrays. `run(arrays)` returns the list of results; donated arguments are consumed.
 
-    __slots__ = ("_compiled", "_execute", "_handlers", "nbytes", "run")
+    The hot path calls `execute(arrays).consume_with_handlers(handlers)` itself, which is what `run` does.
+    """
+
+    __slots__ = ("_compiled", "execute", "handlers", "nbytes", "run")
 
     def __init__(self, executable: Any, handlers: list[Any], compiled: Any) -> None:
-        self._execute = executable.execute_sharded
-        self._handlers = handlers
+        self.execute = executable.execute_sharded
+        self.handlers = handlers
         self._compiled = executable
         self.nbytes = 280_000 + int(executable.size_of_generated_code_in_bytes() or 0)
-        execute = self._execute
+        execute = self.execute
 
         def run(arrays: Sequence[jax.Array]) -> list[jax.Array]:
             return execute(arrays).consume_with_handlers(handlers)  # type: ignore[no-any-return]
@@ -66,12 +69,16 @@ def count_kernels(module: Any) -> int:
     return sum(1 for instruction in entry.instructions() if instruction.opcode not in _FREE)
 
 
-def compile_program(function: Callable[..., Sequence[jax.Array]], avals: Sequence[Any], donate: Sequence[int] = (), *, fast: bool = False) -> Executable:
+def compile_program(
+    function: Callable[..., Sequence[jax.Array]], avals: Sequence[Any], donate: Sequence[int] = (), *, fast: bool = False, options: Mapping[str, Any] | None = None
+) -> Executable:
     """Traces and compiles `function(*arrays) -> list of arrays` for arguments of these shapes and dtypes (64-bit types on).
 
     `donate` are positions whose memory a result may take over. `fast` trades machine code quality for compile time.
+    `options` are XLA's; one that XLA does not know raises JaxRuntimeError.
     """
-    executable, handlers, compiled = internals.compile_flat(function, avals, donate, FAST_COMPILE if fast else None)
+    chosen = {**(FAST_COMPILE if fast else {}), **(options or {})}
+    executable, handlers, compiled = internals.compile_flat(function, avals, donate, chosen or None)
     return Executable(executable, handlers, compiled)
 
 

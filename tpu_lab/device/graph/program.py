@@ -18,7 +18,7 @@ import torch
 from ...lowering.promotion import Number
 from ...lowering.rng import Rng
 from ...xla.executable import Executable, compile_program
-from .. import checks, events, memory, modes, program_cache, strict, tensors
+from .. import checks, events, memory, modes, policies, program_cache, strict, tensors
 from ..call import NumberSlot, Splitter, Static, TensorSlot
 from ..events import OpProgram, TensorType
 from ..host import host_to_numpy
@@ -109,7 +109,7 @@ class GraphProgram:
         if self.lowered.random:
             avals.append(jax.ShapeDtypeStruct((2,), np.uint64))
         start = time.perf_counter()
-        executable = compile_program(function, avals, written)
+        executable = compile_program(function, avals, written, options=policies.for_xla())
         fresh = [o for o in outputs if isinstance(o, FreshResult)]
         kinds = tuple(TensorType(tuple(v.shape), str(v.dtype).removeprefix("torch.")) for v in inputs if isinstance(v, torch.Tensor))
         results = tuple(TensorType(f.size, str(f.dtype).removeprefix("torch.")) for f in fresh)

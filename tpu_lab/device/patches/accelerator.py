@@ -8,10 +8,6 @@ from typing import Any
 import torch
 
 
-def _ours() -> bool:
-    return torch._C._get_privateuse1_backend_name() == "tpu"
-
-
 def memory_stats(device_index: Any = None, /) -> OrderedDict[str, Any]:
     """CUDA-shaped counters (`allocated_bytes.all.current`, `.peak`, …) in bytes."""
     from .. import memory
@@ -78,6 +74,32 @@ def synchronize(device: Any = None, /) -> None:
         wait_for_device()
 
 
+def current_stream(device: Any = None, /) -> Any:
+    """The device's stream."""
+    return torch.get_device_module("tpu").current_stream(device)
+
+
+def set_stream(stream: Any) -> None:
+    """Chooses the stream; there is one."""
+
+
+def current_device_index() -> int:
+    """0."""
+    return 0
+
+
+def set_device_index(device: Any, /) -> None:
+    """Chooses the device; only `tpu:0` can be. Raises ValueError for any other."""
+    torch.get_device_module("tpu").set_device(device)
+
+
+def get_device_capability(device: Any = None, /) -> dict[str, Any]:
+    """The dtypes the device has, under `supported_dtypes`."""
+    from ...lowering.dtypes import SUPPORTED
+
+    return {"supported_dtypes": set(SUPPORTED)}
+
+
 def apply() -> None:
     """Patches the functions of `torch.accelerator`, for `tpu` only (the accelerator of a process with this device is always `tpu`)."""
     accelerator: Any = torch.accelerator
@@ -93,6 +115,13 @@ def apply() -> None:
         "empty_cache": empty_cache,
         "empty_host_cache": lambda: None,
         "synchronize": synchronize,
+        "current_stream": current_stream,
+        "set_stream": set_stream,
+        "current_device_index": current_device_index,
+        "current_device_idx": current_device_index,
+        "set_device_index": set_device_index,
+        "set_device_idx": set_device_index,
+        "get_device_capability": get_device_capability,
     }
     for name, function in ours.items():
         setattr(accelerator, name, function)

@@ -49,6 +49,15 @@ class TpuGenerator(_Base):  # type: ignore[misc]
         self.tpu_state = seeds.register(self, number)
         weakref.finalize(self, seeds.unregister, number)
 
+    @classmethod
+    def default(cls) -> TpuGenerator:
+        """The generator of the device itself, whose state `torch.manual_seed` sets."""
+        generator = cls()
+        seeds.unregister(torch._C.Generator.initial_seed(generator))
+        generator.tpu_state = seeds.default
+        seeds.rename(generator, seeds.default)
+        return generator
+
     @property
     def device(self) -> torch.device:
         """`tpu:0`."""
