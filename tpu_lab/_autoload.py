@@ -36,6 +36,17 @@ def autoload() -> None:
     except Exception as error:  # an exception here would break `import torch`: it is kept and shown at the first use
         state.outcome = "failed"
         state.reason = f"tpu_lab could not register the device tpu: {type(error).__name__}: {error}. Reinstall tpu-lab, or set TPU_LAB_AUTOLOAD=0 to keep it out."
+        _keep_for_first_use()
+
+
+def _keep_for_first_use() -> None:
+    """Makes the kept reason the error of whoever uses `tpu`: the name is known, and everything asked of it says what is wrong."""
+    try:
+        from .device import unavailable
+
+        unavailable.enter(state)
+    except Exception as error:  # not even that: the reason stays readable in `tpu_lab._autoload.state`
+        state.reason += f" (and the name tpu could not be kept either: {error})"
 
 
 def _autoload() -> None:

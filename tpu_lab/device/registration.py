@@ -71,7 +71,13 @@ def load() -> None:
         if _loaded:
             return
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
-        from .kernels import register_all
+        try:
+            from .kernels import register_all
+        except ImportError as error:
+            raise RuntimeError(
+                f"the device tpu needs jax and jaxlib >= 0.10.2, < 0.11, and importing them failed: {error}. "
+                f"Remedy: pip install 'jax==0.10.2' 'jaxlib==0.10.2', then restart Python."
+            ) from error
 
         register_all()
         _loaded, _pid = True, os.getpid()

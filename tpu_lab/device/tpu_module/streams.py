@@ -15,11 +15,16 @@ class Stream:
     """The device's stream. `synchronize` waits for the device; ordering is by data, so `wait_*` have nothing to do."""
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
-        self.device = torch.device("tpu", index_of(device))
+        index_of(device)
         self.device_index = 0
         self.device_type = "tpu"
         self.priority = priority
         self.stream_id = 0
+
+    @property
+    def device(self) -> torch.device:
+        """`tpu:0`."""
+        return torch.device("tpu:0")
 
     def synchronize(self) -> None:
         """Waits for the device."""
