@@ -1,0 +1,4 @@
+"""What passes from running to showing: one `Run`, its schema, its file format, and the closed lists of reasons.
+
+Standard library only: a saved run reads where neither torch nor jax is installed (`tpu_lab.record.run.Run.load`).
+"""

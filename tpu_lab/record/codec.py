@@ -1,0 +1,236 @@
+"""A run as JSON data and as a file: gzip over one JSON object, read with limits that hold while reading."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import types
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from ..errors import RecordError, RecordTooLargeError, RecordTooNewError
+from .integrity import BrokenReference, check
+from .run import FORMAT, SCHEMA_VERSION, Run
+
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a saved run may be. All hold while reading: a small file that unpacks to a large one is never unpacked whole."""
+
+    file_bytes: int = 64 << 20
+    text_bytes: int = 160 << 20
+    values: int = 20_000_000
+    """JSON values, counted by their separators before parsing (an int takes 8 to 40 bytes of memory)."""
+    containers: int = 4_000_000
+    """JSON arrays and objects."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def save(run: Run, path: str | os.PathLike[str]) -> None:
+    """Writes a run to `path`; the same run gives the same bytes."""
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        partial.write_bytes(pack(run))
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> Run:
+    """Reads a run from `path`. Raises as `Run.load` says."""
+    name = Path(path).name
+    with open(path, "rb") as file:
+        text = _inflate(file.read, name, limits)
+    return parse(text, name)
+
+
+def pack(run: Run) -> bytes:
+    """A run as the bytes of a file."""
+    compress = zlib.compressobj(6, zlib.DEFLATED, 31)
+    return compress.compress(dumps(run).encode(errors="replace")) + compress.flush()
+
+
+def dumps(run: Run) -> str:
+    """A run as compact JSON text, in this version's schema."""
+    return json.dumps(to_data(replace(run, schema=SCHEMA_VERSION)), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def parse(text: bytes, name: str = "the record") -> Run:
+    """JSON text (UTF-8) as a run; checks version, types and indices."""
+    try:
+        data = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(
+            f"{name} is not a saved run: its JSON cannot be read ({type(error).__name__})", remedy="save the run again with Run.save"
+        ) from None
+    return from_json(data, name)
+
+
+def from_json(data: Any, name: str = "the record") -> Run:
+    """Parsed JSON data as a run; checks version, types and indices."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise RecordError(f"{name} is not a saved run", accepted=f"a file written by Run.save (format {FORMAT})")
+    _check_version(data.get("schema"), name)
+    try:
+        run: Run = _reader(Run)(data, "")
+        check(run)
+    except (_Mismatch, BrokenReference) as mismatch:
+        raise RecordError(f"{name} is damaged at {mismatch}", remedy="save the run again with Run.save") from None
+    return run
+
+
+def to_data(value: Any) -> Any:
+    """Dataclasses as plain JSON data. Tuples of numbers pass as they are: json writes them as arrays."""
+    if is_dataclass(value):
+        return {f.name: to_data(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [to_data(v) for v in value] if value and (is_dataclass(value[0]) or isinstance(value[0], tuple)) else value
+    return value
+
+
+def _check_version(version: Any, name: str) -> None:
+    parts = str(version).split(".")
+    if len(parts) != 2 or not all(p.isascii() and p.isdigit() and len(p) < 6 for p in parts):
+        raise RecordError(f"{name} has no readable schema version", accepted=f"a version like {SCHEMA_VERSION}")
+    if int(parts[0]) > int(SCHEMA_VERSION.split(".")[0]):
+        raise RecordTooNewError(
+            f"{name} was saved with schema {version}",
+            accepted=f"schema {SCHEMA_VERSION.split('.')[0]}.x in this version of tpu_lab",
+            remedy="pip install -U tpu-lab",
+        )
+
+
+def _inflate(read: Callable[[int], bytes], name: str, limits: Limits) -> bytes:
+    """Unpacks gzip piece by piece; stops as soon as a limit is passed."""
+    unpack = zlib.decompressobj(31)
+    pieces: list[bytes] = []
+    taken = size = values = containers = 0
+    while not unpack.eof:
+        packed = read(_CHUNK)
+        if not packed:
+            raise RecordError(f"{name} ends too early" if taken else f"{name} is empty", remedy="copy or save the file again")
+        taken += len(packed)
+        _limit(taken, limits.file_bytes, name, "bytes on disk")
+        while packed and not unpack.eof:
+            try:
+                piece = unpack.decompress(packed, _CHUNK)
+            except zlib.error:
+                raise RecordError(
+                    f"{name} is not a saved run: it is not gzip data, or it is damaged", accepted="a file written by Run.save"
+                ) from None
+            packed = unpack.unconsumed_tail
+            size += len(piece)
+            opened = piece.count(b"[") + piece.count(b"{")
+            containers += opened
+            values += opened + piece.count(b",")
+            _limit(size, limits.text_bytes, name, "bytes of JSON")
+            _limit(containers, limits.containers, name, "arrays and objects")
+            _limit(values, limits.values, name, "values")
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _limit(value: int, limit: int, name: str, unit: str) -> None:
+    if value > limit:
+        raise RecordTooLargeError(
+            f"{name} holds more than {limit:,} {unit}",
+            accepted=f"up to {limit:,} {unit}",
+            remedy="load it with larger tpu_lab.record.codec.Limits if you trust it",
+        )
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+class _Mismatch(Exception):
+    """Data that does not fit the type at a path."""
+
+    def __init__(self, path: str, wanted: str) -> None:
+        super().__init__(f"{path or 'the top level'}: expected {wanted}")
+
+
+Reader = Callable[[Any, str], Any]
+
+
+@cache
+def _reader(kind: Any) -> Reader:
+    """The function that turns JSON data into a value of a type, and refuses what does not fit."""
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _dataclass_reader(kind)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        return _tuple_reader(arguments[0])
+    if origin in (Union, types.UnionType):
+        inner = _reader(next(a for a in arguments if a is not type(None)))
+        return lambda data, path: None if data is None else inner(data, path)
+    return _SCALARS[kind]
+
+
+def _scalar(kind: type, wanted: str) -> Reader:
+    def read(data: Any, path: str) -> Any:
+        if type(data) is not kind:
+            raise _Mismatch(path, wanted)
+        return data
+
+    return read
+
+
+def _read_float(data: Any, path: str) -> float:
+    if type(data) not in (int, float) or abs(data) > 1e300 or not math.isfinite(data):
+        raise _Mismatch(path, "a finite number")
+    return float(data)
+
+
+def _read_text(data: Any, path: str) -> str:
+    if type(data) is not str or (not data.isascii() and any("\ud800" <= c <= "\udfff" for c in data)):
+        raise _Mismatch(path, "text")
+    return data
+
+
+_SCALARS: dict[Any, Reader] = {int: _scalar(int, "a whole number"), bool: _scalar(bool, "true or false"), float: _read_float, str: _read_text}
+
+
+def _tuple_reader(item: Any) -> Reader:
+    read_item = _reader(item)
+
+    def read(data: Any, path: str) -> tuple[Any, ...]:
+        if type(data) is not list:
+            raise _Mismatch(path, "a list")
+        if item is int:  # the long columns: checked without a call per value
+            if not all(type(v) is int for v in data):
+                raise _Mismatch(path, "whole numbers")
+            return tuple(data)
+        return tuple(read_item(v, f"{path}[{i}]") for i, v in enumerate(data))
+
+    return read
+
+
+def _dataclass_reader(kind: type[Any]) -> Reader:
+    hints = get_type_hints(kind)
+    readers = {f.name: _reader(hints[f.name]) for f in fields(kind)}
+
+    def read(data: Any, path: str) -> Any:
+        if type(data) is not dict:
+            raise _Mismatch(path, "an object")
+        prefix = f"{path}." if path else ""
+        given = {name: read_field(data[name], prefix + name) for name, read_field in readers.items() if name in data}
+        try:
+            return kind(**given)
+        except TypeError:
+            missing = [name for name in readers if name not in given]
+            raise _Mismatch(path, f"the fields {', '.join(missing)}") from None
+
+    return read

@@ -1,0 +1,174 @@
+"""From a recorder's raw events to a `Run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ..device.events import OpProgram, TensorType
+from ..record.environment import Environment
+from ..record.ops import NOT_BACKWARD, Ops, Program, TensorSpec
+from ..record.privacy import scrub
+from ..record.run import Run
+from ..record.timing import Timing
+from ..record.totals import Totals, exclusive, kernel_count, line_costs
+from .frames import SourceTable
+from .memory_curve import MemoryBook
+from .raw import ALLOCATED, FREED
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+_ids = count(1)
+
+
+def decode(recorder: Recorder) -> Run:
+    """The record of a finished recording."""
+    table, programs = SourceTable(recorder.cells), program_rows(recorder.programs, recorder.happenings.builds)
+    book = MemoryBook(_alive_before(recorder))
+    rows, positions = _replay(recorder.events, book, programs)
+    ops = _columns(rows, recorder, table, book)
+    storages, happened = book.storages(), recorder.happenings
+
+    def op_before(position: int) -> int:
+        return positions[position] - 1 if position < len(positions) else len(rows) - 1
+
+    syncs = happened.syncs(table, recorder.start_ns, op_before)
+    fallbacks = happened.fallbacks(table, recorder.start_ns)
+    failures = happened.failures(table, op_before)
+    breaks, recompiles = happened.graph_breaks(table), happened.recompiles(table)
+    names = [programs[p].op for p in ops.program]
+    places = [cell if cell >= 0 else user for cell, user in zip(ops.cell_location, ops.location, strict=True)]
+    # PyTorch's own kernels do not tell their scratch memory; XLA's programs do, or the peak is a lower bound
+    scratch_known = all(program.temp_bytes is not None for program in programs if program.kind in ("xla", "compiled"))
+    memory = book.memory(recorder.dropped_ops == 0 and scratch_known, names, places)
+    locations = tuple(table.locations)
+    return Run(
+        id=f"r{next(_ids)}",
+        name=scrub(recorder.name),
+        mode=recorder.mode,
+        device=recorder.device,
+        target=recorder.target,
+        started=datetime.fromtimestamp(recorder.started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        blocking=recorder.blocking,
+        environment=Environment.here(),
+        timing=Timing(recorder.end_ns - recorder.start_ns),
+        totals=_totals(recorder, ops, programs, memory.peak_bytes),
+        lines=line_costs(ops, storages, locations, syncs, fallbacks),
+        sources=table.sources(),
+        locations=locations,
+        modules=tuple(recorder.names.paths),
+        programs=programs,
+        ops=ops,
+        storages=storages,
+        memory=memory,
+        syncs=syncs,
+        fallbacks=fallbacks,
+        graph_breaks=breaks,
+        recompiles=recompiles,
+        failures=failures,
+        ops_dropped=recorder.dropped_ops,
+    )
+
+
+def program_rows(programs: Sequence[OpProgram], builds: Mapping[OpProgram, tuple[int, str]]) -> tuple[Program, ...]:
+    """The programs met as record data."""
+    rows = []
+    for one in programs:
+        build_ns, cache = builds.get(one, (0, ""))
+        shapes = _specs(one.inputs), _specs(one.outputs)
+        rows.append(Program(one.op, one.kind, *shapes, one.flops, one.bytes_accessed, one.temp_bytes, one.kernels, build_ns, cache))
+    return tuple(rows)
+
+
+def _specs(types: Sequence[TensorType]) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(one.dtype, tuple(one.shape)) for one in types)
+
+
+def _alive_before(recorder: Recorder) -> dict[int, int]:
+    """Buffers that were there before the recording: those told at the start, met in an op, or freed without having been allocated."""
+    before, made = dict(recorder.before), set()
+    for event in recorder.events:
+        if event[0] == ALLOCATED:
+            made.add(event[1])
+        elif event[0] == FREED and event[1] not in made:
+            before.setdefault(event[1], event[2])
+    return before
+
+
+def _replay(events: Sequence[Any], book: MemoryBook, programs: Sequence[Program]) -> tuple[list[tuple[Any, ...]], list[int]]:
+    """Plays memory forward; returns the op events, and for each event how many ops were before it."""
+    rows: list[tuple[Any, ...]] = []
+    positions = []
+    for event in events:
+        position = len(rows)
+        positions.append(position)
+        if event[0] == ALLOCATED:
+            book.allocated(event[1], event[2], position)
+        elif event[0] == FREED:
+            book.freed(event[1], position)
+        else:
+            program = programs[event[0]]
+            book.op(position, event[9], event[10], program.inputs, program.outputs, program.temp_bytes or 0)
+            rows.append(event)
+    return rows, positions
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], recorder: Recorder, table: SourceTable, book: MemoryBook) -> Ops:
+    """Op events as columns, with backward ops linked to their forward ops."""
+    forward = _links(rows, recorder.first_sequence)
+    module = [row[5] for row in rows]
+    for i, link in enumerate(forward):
+        if link >= 0 and module[i] < 0:
+            module[i] = module[link]
+    return Ops(
+        id=tuple(range(len(rows))),
+        program=tuple(row[0] for row in rows),
+        module=tuple(module),
+        location=tuple(table.place(row[3]) for row in rows),
+        cell_location=tuple(table.place(row[4]) for row in rows),
+        forward=tuple(forward),
+        start_ns=tuple(row[1] - recorder.start_ns for row in rows),
+        duration_ns=tuple(row[2] - row[1] for row in rows),
+        thread=tuple(row[8] for row in rows),
+        reads=tuple(book.indices(row[9]) for row in rows),
+        writes=tuple(book.indices(row[10]) for row in rows),
+    )
+
+
+def _links(rows: Sequence[tuple[Any, ...]], first_sequence: int) -> list[int]:
+    """For each op the id of its forward op (see `Ops.forward`).
+
+    An autograd node takes the next sequence number of its thread just before its forward op runs, so that op is the first one
+    that saw the number. Ops without a node see the number of the node before them and come later.
+    """
+    first: dict[int, int] = {}
+    links = []
+    for i, row in enumerate(rows):
+        sequence, backward = row[6], row[7]
+        if backward < 0:
+            if sequence >= first_sequence:
+                first.setdefault(sequence, i)
+            links.append(NOT_BACKWARD)
+        else:
+            links.append(first.get(backward, -1))
+    return links
+
+
+def _totals(recorder: Recorder, ops: Ops, programs: Sequence[Program], peak_bytes: int) -> Totals:
+    per_program = [kernel_count(program) for program in programs]
+    counts = recorder.happenings.counts
+    intervals = [(start, start + duration, thread) for start, duration, thread in zip(ops.start_ns, ops.duration_ns, ops.thread, strict=True)]
+    return Totals(
+        wall_ns=recorder.end_ns - recorder.start_ns,
+        ops=len(ops) + recorder.dropped_ops,
+        views=sum(1 for p in ops.program if programs[p].kind == "view"),
+        kernels=sum(per_program[p][0] for p in ops.program),
+        kernels_exact=recorder.dropped_ops == 0 and all(exact for _, exact in per_program),
+        op_ns=sum(exclusive(intervals)),
+        peak_bytes=peak_bytes,
+        **asdict(counts),
+    )

@@ -1,0 +1,157 @@
+"""Sentences that state results: what a run took, where its peak is, how modes compare. Plain text for every view."""
+
+from __future__ import annotations
+
+from ..record.comparison import Comparison, ModeResult, Verdict
+from ..record.run import Run
+from .numbers import at_least, counted, digits, duration, ordinal, ratio, size, spread
+from .source_table import line_label
+
+SIGNIFICANT_MEMORY = 0.02
+"""Peaks closer than this share are called equal."""
+
+
+def headline(run: Run) -> str:
+    """`eager on XLA:CPU`; another device than tpu is named."""
+    where = run.target if run.device in ("tpu", "cpu") else f"{run.target} ({run.device})"
+    return f"{run.mode} on {where}"
+
+
+def wall(run: Run) -> tuple[str, str]:
+    """The time that counts, and what stands behind it in small print."""
+    timing = run.timing
+    if timing.repeats:
+        return duration(timing.steady_ns), f"median of {timing.repeats}, {spread(timing)}, first {duration(timing.first_ns)}"
+    built = run.totals.build_ns
+    return duration(
+        timing.first_ns or run.totals.wall_ns
+    ), f"of it {duration(built)} compiling {counted(run.totals.builds, 'program')}" if built else ""
+
+
+def kernels(run: Run) -> str:
+    """Kernels of the run, marked if it is a lower bound."""
+    return at_least(f"{run.totals.kernels:,}", run.totals.kernels_exact)
+
+
+def peak(run: Run) -> str:
+    """The peak of live bytes, marked if it is a lower bound."""
+    return at_least(size(run.memory.peak_bytes), run.memory.exact)
+
+
+def happenings(run: Run) -> list[tuple[str, int, str]]:
+    """The counts of a summary: mark, count, text. Zeros are in the list too."""
+    totals = run.totals
+    rows = (
+        ("failure", totals.failures, "exception", ""),
+        ("break", totals.graph_breaks, "graph break", ""),
+        ("recompile", totals.recompiles, "recompile", ""),
+        ("fallback", totals.fallbacks, "CPU fallback", ""),
+        ("sync", totals.syncs, "host sync", ""),
+    )
+    return [(mark, number, counted(number, noun, plural)) for mark, number, noun, plural in rows]
+
+
+def peak_sentence(run: Run) -> str:
+    """Where the peak is and which tensor or line makes the largest part of it; empty without memory."""
+    memory = run.memory
+    if not memory.peak_bytes:
+        return ""
+    at = f" at op {memory.peak_op}" if memory.peak_op >= 0 else " at the start"
+    if 0 <= memory.peak_op < len(run.ops) and not run.ops_dropped:
+        op = run.ops[memory.peak_op]
+        label = line_label(run, op.location, op.cell_location)
+        at += f", {label}" if label else ""
+    text = f"Peak {peak(run)}{at}"
+    if memory.lines and memory.lines[0].nbytes * 2 > memory.peak_bytes:
+        label = line_label(run, memory.lines[0].location)
+        made = f"was made by {label}" if label else "was there before the run"
+        text += f": over half of it {made}"
+    return text + "."
+
+
+def compare_sentences(comparison: Comparison) -> list[str]:
+    """Speed against the baseline, one clause for each mode."""
+    return [_speed(verdict) for verdict in comparison.verdicts] or [f"{comparison.baseline} is the only mode."]
+
+
+def _speed(verdict: Verdict) -> str:
+    if verdict.verdict == "failed":
+        return f"{verdict.mode} has no time: one of the two legs failed."
+    if verdict.ratio is None:
+        return f"{verdict.mode} against {verdict.against} is too close to call."
+    return f"{verdict.mode} is {ratio(verdict.ratio)} {verdict.verdict} than {verdict.against}."
+
+
+def overlap_notes(comparison: Comparison) -> list[str]:
+    """For each pair that is too close to call: the ranges, and the repeats that would settle it."""
+    by_mode = {result.mode: result for result in comparison.modes}
+    notes = []
+    for verdict in comparison.verdicts:
+        if verdict.verdict != "close":
+            continue
+        ours, theirs = by_mode[verdict.mode].timing, by_mode[verdict.against].timing
+        if min(ours.repeats, theirs.repeats) < 2:
+            text = f"{verdict.mode} and {verdict.against} ran too few times to compare."
+        else:
+            text = f"{verdict.mode} and {verdict.against} are not apart ({spread(ours)} against {spread(theirs)})."
+        needed = verdict.repeats_needed
+        notes.append(f"{text} About {needed} repeats would separate them." if needed else f"{text} They are as good as equal.")
+    return notes
+
+
+def break_even_sentences(comparison: Comparison) -> list[str]:
+    """From which call a faster mode has paid for its first one."""
+    found = []
+    for verdict in comparison.verdicts:
+        if verdict.verdict != "faster" or verdict.break_even is None or verdict.saving_ns is None or verdict.extra_first_ns is None:
+            continue
+        if verdict.break_even == 1:
+            found.append(f"{verdict.mode} is ahead from the 1st call.")
+            continue
+        costs = f"It costs {duration(verdict.extra_first_ns)} more on the first call and saves {duration(verdict.saving_ns)} on each later one."
+        found.append(f"{verdict.mode} pays for itself from the {ordinal(verdict.break_even)} call. {costs}")
+    return found
+
+
+def memory_sentences(comparison: Comparison) -> list[str]:
+    """Peak memory against the baseline."""
+    base = next(result for result in comparison.modes if result.mode == comparison.baseline)
+    found = []
+    for result in comparison.modes:
+        gap = result.peak_bytes - base.peak_bytes
+        if result.mode == base.mode or result.failure or abs(gap) <= SIGNIFICANT_MEMORY * base.peak_bytes:
+            continue
+        found.append(f"{result.mode} peaks {size(abs(gap))} {'higher' if gap > 0 else 'lower'} than {base.mode}.")
+    return found
+
+
+def difference_text(result: ModeResult, comparison: Comparison) -> str:
+    """The largest relative difference of a mode, `reference` for the mode compared with, empty if none was taken."""
+    if result.mode == comparison.reference:
+        return "reference"
+    difference = result.difference
+    if difference is None:
+        return ""
+    if difference.nonfinite:
+        return "NaN or ∞ in one only"
+    return digits(difference.max_rel, narrow=True) if difference.max_rel is not None else ""
+
+
+def numerics_sentence(comparison: Comparison) -> str:
+    """The largest difference over all modes, where it is, and whether it is within tolerance; empty if nothing was compared."""
+    rows = [(result, result.difference) for result in comparison.modes if result.difference is not None and result.mode != comparison.reference]
+    for result, difference in rows:
+        if difference.nonfinite:
+            where = f" in {difference.name}" if difference.name else ""
+            return f"{result.mode} and {comparison.reference} differ in NaN or ∞{where}."
+    known = [(result, difference, difference.max_rel) for result, difference in rows if difference.max_rel is not None]
+    if not known:
+        return ""
+    result, difference, largest = max(known, key=lambda row: row[2])
+    if largest == 0:
+        return f"All values equal those of {comparison.reference} exactly."
+    where = f" ({difference.name})" if difference.name else ""
+    text = f"Largest relative difference from {comparison.reference}: {digits(largest, narrow=True)} in {result.mode}{where}"
+    if difference.tolerance is not None:
+        text += f", {'within' if largest <= difference.tolerance else 'outside'} the tolerance of {digits(difference.tolerance, narrow=True)}"
+    return text + "."
