@@ -21,13 +21,17 @@ class Rng:
         self._state = state
         self.consumed = consumed
 
+    def state(self) -> Array:
+        """Where the next draw starts, uint64[2]; an `Rng` of it repeats the draws that follow here."""
+        return self._state.at[1].add(np.uint64(self.consumed))
+
     def bits(self, shape: Sequence[int], width: int = 32) -> Array:
         """Uniform random words, uint32 (or uint64 with `width=64`) of `shape`."""
         count = math.prod(shape) * (width // 32)
         if count == 0:
             return jnp.zeros(tuple(shape), dtype=np.uint32 if width == 32 else np.uint64)
         blocks = -(-count // 4)
-        state = self._state.at[1].add(np.uint64(self.consumed))
+        state = self.state()
         self.consumed += blocks
         _, words = lax.rng_bit_generator(state, (blocks * 4,), dtype=np.uint32, algorithm=lax.RandomAlgorithm.RNG_PHILOX)
         words = words[:count]

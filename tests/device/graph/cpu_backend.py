@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import torch
+from functorch.compile import min_cut_rematerialization_partition
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_compiler
 from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
@@ -15,6 +16,7 @@ from torch.utils import _pytree as pytree
 from tests.lowering.replay import to_array, to_tensor
 from tpu_lab.device.graph.decompose import decomposition_table
 from tpu_lab.device.graph.interpret import GraphResult, lower_graph
+from tpu_lab.lowering.dtypes import to_torch
 from tpu_lab.lowering.rng import Rng
 
 SEED = np.array([7, 0], np.uint64)
@@ -39,6 +41,8 @@ def run_graph(graph: GraphModule, inputs: Sequence[Any], seed: np.ndarray = SEED
 def _as_torch(value: Any, meta: Any) -> Any:
     if value is None or not isinstance(meta, torch.Tensor):
         return None if value is None else value.item() if hasattr(value, "item") else value
+    if to_torch(value.dtype) == torch.uint64:
+        return to_tensor(value, torch.uint64)  # a saved random state; torch describes it as its own CPU generator's
     assert all(n == m for n, m in zip(value.shape, meta.shape, strict=True) if isinstance(m, int))
     return to_tensor(value, meta.dtype)
 
@@ -51,7 +55,14 @@ class Compiled:
 
     def __call__(self, module: GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         compiler = make_boxed_compiler(self.compile)
-        return aot_module_simplified(module, example_inputs, fw_compiler=compiler, bw_compiler=compiler, decompositions=decomposition_table())
+        return aot_module_simplified(
+            module,
+            example_inputs,
+            fw_compiler=compiler,
+            bw_compiler=compiler,
+            decompositions=decomposition_table(),
+            partition_fn=min_cut_rematerialization_partition,
+        )
 
     def compile(self, graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         self.graphs.append(graph)
