@@ -191,6 +191,8 @@ def _is_number_like(a: Argument) -> bool:
 
 def _results(plan: Plan, tensors_at: list[int]) -> list[str]:
     buffers = "[" + ", ".join(f"b{i}" for i in tensors_at) + "]"
+    if len(tensors_at) > 1:
+        buffers = f"[b for b in {buffers} if b is not None]"
     if plan.in_place:
         return [
             "    b0.array = outputs[0]",

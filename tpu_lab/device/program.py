@@ -79,7 +79,13 @@ def meta_arguments(plan: Plan, call: Call) -> tuple[list[Any], dict[str, Any]]:
         return value
 
     for argument, slot, value in zip(plan.arguments, call.slots, call.arguments, strict=True):
-        if argument.name in plan.out or argument.name in ("generator",):
+        if argument.name in plan.out:
+            continue
+        if argument.name == "generator":
+            if argument.keyword_only:
+                named["generator"] = None
+            else:
+                positional.append(None)
             continue
         if argument.name in ("device", "pin_memory", "layout"):
             converted: Any = torch.device("meta") if argument.name == "device" and value is not None else None

@@ -24,6 +24,7 @@ Structural = Callable[..., Any]
 """Called with the operator's arguments as its schema has them; the caller casts the result to the dtype torch states."""
 
 
+@functools.cache
 def structural(op: Any) -> Structural | None:
     """The function of a structural operator, None for any other. `as_strided` and its kin are not here: they need the strides of their argument."""
     if op is None or op.namespace not in ("aten", "prims"):
