@@ -16,7 +16,7 @@ export JAX_PLATFORMS ?= cpu
 # pytest and npm scripts find the tools of the environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help venv front demo lab test lint unit cases browser notebooks surface bench-device clean
+.PHONY: help venv front demo lab test lint unit cases browser notebooks screenshots surface bench-device clean
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,9 @@ browser: $(VENV)/.test ## a real JupyterLab in headless Chromium
 
 notebooks: $(VENV)/.test ## execute every notebook
 	$(PY) -m pytest tests/test_notebooks.py $(PYTEST_ARGS)
+
+screenshots: $(VENV)/.test ## pictures of every view, both themes, wide and narrow, in build/screenshots
+	$(PY) -m tests.browser.screenshots build/screenshots
 
 surface: $(VENV)/.test ## write docs/surface.md again
 	$(PY) -m tests.surface.table docs/surface.md

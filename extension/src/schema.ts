@@ -180,7 +180,7 @@ export interface ILineCost {
 
 /** A storage that was alive at the peak. */
 export interface ILiveTensor {
-  /** Index in `Run.storages`. */
+  /** Index in `Run.storages`; -1 in a record made small for a notebook. */
   readonly storage: number;
   readonly nbytes: number;
   /** What made it; empty: alive before the run. */
@@ -268,7 +268,7 @@ export interface IOps {
   readonly location: readonly number[];
   /** Index in `Run.locations` of the nearest frame of a notebook cell; -1: none. */
   readonly cell_location: readonly number[];
-  /** A backward op: id of the forward op it belongs to, -1 if that ran before the recording. Other ops: -2. */
+  /** A backward op: id of the forward op it belongs to; -1 if there is none (it adds to `.grad`) or it ran before the recording. Other ops: -2. */
   readonly forward: readonly number[];
   /** Nanoseconds since the start of the recording. */
   readonly start_ns: readonly number[];

@@ -63,7 +63,8 @@ def prepare(folder: Path) -> dict[str, str]:
     news = places["JUPYTERLAB_SETTINGS_DIR"] / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
     news.parent.mkdir(parents=True)
     news.write_text(json.dumps({"fetchNews": "false"}))
-    return {**os.environ, **{variable: str(place) for variable, place in places.items()}}
+    # An extension that is installed in the environment must not come before the one just built.
+    return {**os.environ, **{variable: str(place) for variable, place in places.items()}, "JUPYTER_PREFER_ENV_PATH": "0"}
 
 
 def start(folder: Path) -> tuple[subprocess.Popen[bytes], Lab]:

@@ -3,7 +3,7 @@
 import { steadyNs, type IComparison, type IModeResult } from '../run.js';
 import type { IVerdict } from '../schema.js';
 import { h } from './dom.js';
-import { clip, count, digits, ordinal, quantity, ratio, small, unitFor } from './format.js';
+import { clip, count, ordinal, precise, quantity, ratio, small, unitFor } from './format.js';
 import type { ITexts } from './texts.js';
 
 export function compareView(comparison: IComparison, texts: ITexts): HTMLElement {
@@ -194,7 +194,7 @@ function modesTable(comparison: IComparison, texts: ITexts): HTMLElement {
   const spread = (mode: IModeResult): string => {
     const later = mode.timing.later_ns;
     return later.length > 1
-      ? `${digits(Math.min(...later) / time.size)}–${digits(Math.max(...later) / time.size)}`
+      ? `${precise(Math.min(...later) / time.size)}–${precise(Math.max(...later) / time.size)}`
       : '–';
   };
   const columns: [string, (mode: IModeResult) => string | HTMLElement][] = [

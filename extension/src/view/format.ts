@@ -41,7 +41,7 @@ export function unitFor(scale: Scale, largest: number): IUnit {
   return units.find(unit => Math.abs(largest) >= unit.size * 0.9995) ?? units[units.length - 1]!;
 }
 
-/** A number with three significant digits, two below 10: 358, 96.3, 9.8, 0.31. Counts of a whole unit stay whole. */
+/** A number for a narrow column: three significant digits, two below 10: 358, 96.3, 9.8, 0.31. */
 export function digits(value: number): string {
   if (value === 0) {
     return '0';
@@ -66,8 +66,14 @@ export function quantity(scale: Scale, value: number): string {
   if (unit.size === 1 || size === 0) {
     return `${count(Math.round(value))}${NBSP}${unit.name}`;
   }
+  return `${precise(value / unit.size)}${NBSP}${unit.name}`;
+}
+
+/** A number from 1 with three significant digits: 358, 96.3, 9.81. */
+export function precise(value: number): string {
+  const size = Math.abs(value);
   const places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-  return `${minus(group(size.toFixed(places)), value)}${NBSP}${unit.name}`;
+  return minus(group(size.toFixed(places)), value);
 }
 
 /** A count in full: 131,072. */

@@ -42,11 +42,15 @@ class RunView {
     private readonly run: IRun,
     private readonly texts: ITexts
   ) {
-    this.tabs = [
-      { name: texts.__('Source'), build: () => sourceView(run, this.selection, texts) },
-      { name: texts.__('Ops'), count: run.totals.ops, build: () => opsView(run, this.selection, texts) }
-    ];
     const { comparison } = run;
+    this.tabs = [{ name: texts.__('Source'), build: () => sourceView(run, this.selection, texts) }];
+    if (!comparison || run.ops.id.length) {
+      this.tabs.push({
+        name: texts.__('Ops'),
+        count: run.totals.ops,
+        build: () => opsView(run, this.selection, texts)
+      });
+    }
     if (comparison) {
       this.tabs.unshift({ name: texts.__('Compare'), build: () => compareView(comparison, texts) });
     }
@@ -89,8 +93,6 @@ class RunView {
       icon('chevron')
     );
     close.addEventListener('click', () => this.show(false, true));
-    const head = chips(run, texts, this.showMark);
-    head.append(close);
     this.buttons = this.tabs.map((tab, i) => {
       const button = h(
         'button',
@@ -121,8 +123,8 @@ class RunView {
       'div',
       { class: 'tl-Run' },
       summary(run, texts),
-      head,
-      list,
+      chips(run, texts, this.showMark),
+      h('div', { class: 'tl-Head' }, list, close),
       this.panel,
       h(
         'div',
@@ -144,9 +146,16 @@ class RunView {
     this.panel.replaceChildren(this.built[index]);
   }
 
+  private openNamed(name: string): void {
+    const index = this.tabs.findIndex(tab => tab.name === name);
+    if (index >= 0) {
+      this.open(index);
+    }
+  }
+
   /** Goes to the line of a mark. */
   private readonly showMark = (mark: IMark): void => {
-    this.open(this.tabs.findIndex(tab => tab.name === this.texts.__('Source')));
+    this.openNamed(this.texts.__('Source'));
     this.selection.set(mark.place);
     this.panel.querySelector('tr[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
   };
@@ -220,7 +229,7 @@ class RunView {
       return true;
     }
     if (key === '/') {
-      this.open(this.tabs.findIndex(tab => tab.name === this.texts.__('Ops')));
+      this.openNamed(this.texts.__('Ops'));
       this.panel.querySelector<HTMLInputElement>('.tl-Find')?.focus();
       return true;
     }

@@ -45,9 +45,9 @@ export function sourceView(run: IRun, selection: Selection, texts: ITexts): HTML
             scope: 'col',
             title: run.blocking ? null : texts.__('Ops were only queued: times of the host')
           },
-          time.name
+          costs.length > 0 && time.name
         ),
-        h('th', { class: 'tl-num', scope: 'col' }, texts.__('%1 new', bytes.name)),
+        h('th', { class: 'tl-num', scope: 'col' }, costs.length > 0 && texts.__('%1 new', bytes.name)),
         h('th', { scope: 'col', 'aria-label': texts.__('Marks') }),
         h('th', { class: 'tl-num', scope: 'col', 'aria-label': texts.__('Line') }),
         h(
@@ -164,9 +164,9 @@ function codeLine(text: string): (HTMLElement | string)[] {
 export function markCard(mark: IMark, texts: ITexts): HTMLElement {
   const cost = [
     mark.costNs !== null ? quantity('time', mark.costNs) : '',
-    mark.bytes !== null ? texts.__('%1 moved', quantity('bytes', mark.bytes)) : '',
-    mark.count > 1 ? texts.__('%1 times', count(mark.count)) : ''
+    mark.bytes !== null ? texts.__('%1 moved', quantity('bytes', mark.bytes)) : ''
   ].filter(Boolean);
+  const times = mark.count > 1 ? texts.__('%1 times', count(mark.count)) : '';
   return h(
     'section',
     { class: 'tl-Card' },
@@ -177,16 +177,21 @@ export function markCard(mark: IMark, texts: ITexts): HTMLElement {
       clip(mark.title, 200)
     ),
     mark.reason && h('p', {}, clip(mark.reason)),
-    (cost.length > 0 || mark.remedy) &&
-      h(
-        'dl',
-        {},
-        cost.length > 0 && [
-          h('dt', {}, texts.__('Cost')),
-          h('dd', {}, h('b', {}, cost[0]!), cost.length > 1 && `, ${cost.slice(1).join(', ')}`)
-        ],
-        mark.remedy && [h('dt', {}, texts.__('Remedy')), h('dd', {}, withCode(clip(mark.remedy)))]
-      ),
+    h(
+      'dl',
+      {},
+      cost.length > 0 && [
+        h('dt', {}, texts.__('Cost')),
+        h(
+          'dd',
+          {},
+          h('b', {}, cost[0]!),
+          [...cost.slice(1), times].filter(Boolean).map(text => `, ${text}`)
+        )
+      ],
+      cost.length === 0 && times && [h('dt', {}, texts.__('Seen')), h('dd', {}, times)],
+      mark.remedy && [h('dt', {}, texts.__('Remedy')), h('dd', {}, withCode(clip(mark.remedy)))]
+    ),
     mark.message && h('pre', {}, clip(mark.message))
   );
 }

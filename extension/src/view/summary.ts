@@ -50,15 +50,15 @@ function opsToKernels(run: IRun): string {
 export function runLine(run: IRun, texts: ITexts): HTMLButtonElement {
   const shown = tallies(run, texts).filter(tally => tally.count > 0);
   const words = run.comparison
-    ? run.comparison.modes.map(mode => mode.mode).join(texts.__(' against '))
-    : `${quantity('time', steadyNs(run.timing))}   ${opsToKernels(run)}`;
+    ? [run.comparison.modes.map(mode => mode.mode).join(texts.__(' against '))]
+    : [quantity('time', steadyNs(run.timing)), opsToKernels(run)];
   return h(
     'button',
     { class: 'tl-RunLine', type: 'button', 'aria-expanded': 'false' },
     icon('chevron'),
     h('b', {}, run.target),
     h('span', { class: 'tl-muted' }, run.mode),
-    h('span', { class: 'tl-num' }, words),
+    words.map(text => h('span', { class: 'tl-num' }, text)),
     shown.map(tally =>
       h(
         'span',
@@ -118,11 +118,16 @@ function modeWords(run: IRun, texts: ITexts): string {
   return `${run.id}${name}${run.id || name ? ' · ' : ''}${words[run.mode] ?? run.mode}`;
 }
 
-/** A chip per kind of mark that occurs; what does not occur is said in muted words. `show` goes to the first line of a kind. */
-export function chips(run: IRun, texts: ITexts, show: (mark: IMark) => void): HTMLElement {
+/** A chip per kind of mark that occurs; what does not is said in muted words (a comparison counts by mode). `show` goes to the first line of a kind. */
+export function chips(run: IRun, texts: ITexts, show: (mark: IMark) => void): HTMLElement | null {
   const all = marks(run);
   const some = tallies(run, texts).filter(tally => tally.count > 0);
-  const none = tallies(run, texts).filter(tally => tally.count === 0 && tally.kind !== 'error');
+  const none = run.comparison
+    ? []
+    : tallies(run, texts).filter(tally => tally.count === 0 && tally.kind !== 'error');
+  if (!some.length && !none.length) {
+    return null;
+  }
   return h(
     'div',
     { class: 'tl-Chips' },

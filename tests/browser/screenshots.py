@@ -1,0 +1,76 @@
+"""Pictures of every view in both themes and two widths, of a real JupyterLab with the sample runs.
+
+python -m tests.browser.screenshots FOLDER
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from nbformat.v4 import new_code_cell
+from playwright.sync_api import Page, sync_playwright
+
+from tests.browser import samples
+from tests.browser.conftest import CHROMIUM_FLAGS, Notebook
+from tests.browser.server import Lab, start
+from tests.browser.test_runview import shown
+
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+WIDTHS = {"wide": 1400, "narrow": 600}
+
+
+def take(page: Page, lab: Lab, folder: Path, theme: str, width: str) -> None:
+    notebook = Notebook(page, lab)
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    notebook.open("views.ipynb")
+    notebook.command("apputils:change-theme", theme=THEMES[theme])
+    page.locator(f"body[data-jp-theme-light='{str(theme == 'light').lower()}']").wait_for(state="attached")
+    if width == "narrow":
+        page.set_viewport_size({"width": WIDTHS[width], "height": 1000})
+        notebook.command("application:toggle-left-area")
+    page.wait_for_timeout(1000)
+
+    def picture(name: str, cell: int) -> None:
+        page.wait_for_timeout(300)
+        page.locator(".jp-Notebook .jp-Cell").nth(cell).screenshot(path=folder / f"{theme}-{width}-{name}.png")
+
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    picture("cell", 0)
+    view = page.locator(".tl-RunView")
+    picture("line", 1)
+    view.nth(0).locator(".tl-RunLine").click()
+    picture("source", 1)
+    view.nth(0).locator("tr[data-line='8']").click()
+    picture("card", 1)
+    view.nth(0).get_by_role("tab", name="Ops").click()
+    picture("ops", 1)
+    picture("compare", 2)
+    view.nth(2).locator(".tl-RunLine").click()
+    view.nth(2).locator("tr[data-line='2']").click()
+    picture("failed", 3)
+    picture("broken", 4)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+        process, lab = start(Path(place))
+        data = samples.data()
+        runs = [data["compiled"], data["compared"], data["failed"], data["failed"] | {"schema": "2.0"}]
+        lab.write_notebook("views.ipynb", [new_code_cell(samples.CELL), *map(shown, runs)])
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+        for theme in THEMES:
+            for width in WIDTHS:
+                page = browser.new_page(device_scale_factor=2 if width == "narrow" else 1)
+                take(page, lab, folder, theme, width)
+                page.close()
+        browser.close()
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
