@@ -11,8 +11,6 @@ PY := $(BIN)/python
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 FRONT := tpu_lab/labextension/static/style.js
 FRONT_SOURCES := $(shell find extension/src extension/style extension/schema -type f 2>/dev/null) extension/tsconfig.json
-# A TPU VM sets JAX_PLATFORMS=tpu itself; elsewhere an installed libtpu must not make jax look for a TPU.
-export JAX_PLATFORMS ?= cpu
 # pytest and npm scripts find the tools of the environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 

@@ -75,7 +75,7 @@ export function modeChip(model: ICellModel, trans: TranslationBundle): Extension
       if (!magic && !(this.narrow && view.hasFocus)) {
         return Decoration.none;
       }
-      const label = magic ? (magic.mode ?? (magic.word || trans.__('choose a mode'))) : trans.__('TPU off');
+      const label = magic ? (magic.mode ?? (magic.word || trans.__('default'))) : trans.__('TPU off');
       const at = view.state.doc.lineAt(magic?.from ?? 0).to;
       return RangeSet.of([
         Decoration.widget({ widget: new Chip(label, magic !== null, model, trans), side: 1 }).range(at)
