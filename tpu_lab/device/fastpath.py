@@ -142,13 +142,26 @@ def _source(plan: Plan) -> str:
     rest = [f"        {_append_inputs(i, a, moving=False)}" for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
     lines += ["    else:", *rest]
     lines += [
-        "    outputs = entry.execute(arrays).consume_with_handlers(entry.handlers)",
+        *_RUN[plan.in_place],
         "    entry.last = tick()",
         "    if entry.checked: check(plan, outputs.pop())",
         "    if modes.blocking or (observer is not None and observer.blocking): block(outputs)",
         *_results(plan, tensors_at),
     ]
     return "\n".join(lines) + "\n"
+
+
+_RUN = {
+    False: ["    outputs = entry.execute(arrays).consume_with_handlers(entry.handlers)"],
+    True: [  # the target's array is donated: see Executable.run_into
+        "    done = []",
+        "    try:",
+        "        done.extend(map(entry.consume, map(entry.execute, (arrays,))))",
+        "    finally:",
+        "        if done: b0.array = done[0][0]",
+        "    outputs = done[0]",
+    ],
+}
 
 
 def _append_inputs(i: int, a: Argument, moving: bool) -> str:
@@ -195,7 +208,6 @@ def _results(plan: Plan, tensors_at: list[int]) -> list[str]:
         buffers = f"[b for b in {buffers} if b is not None]"
     if plan.in_place:
         return [
-            "    b0.array = outputs[0]",
             f"    if observer is not None: observer.op(entry.info, start, now(), {buffers}, (b0,))",
             f"    return {plan.arguments[0].name}",
         ]

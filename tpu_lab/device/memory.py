@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from collections import deque
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -39,6 +40,32 @@ _ids = count(1)
 _large: dict[int, weakref.ref[Buffer]] = {}
 
 
+class _Death(weakref.ref["Buffer"]):
+    """Tells of a buffer's end. Its callback is a C function: a Python one, or `__del__`, would swallow a Ctrl-C that arrives in it."""
+
+    __slots__ = ("id", "nbytes")
+    id: int
+    nbytes: int
+
+
+_deaths: set[_Death] = set()
+_dead: deque[_Death] = deque()
+_note_death = _dead.append
+
+
+def settle() -> None:
+    """Takes the buffers that died since the last time off the books."""
+    while _dead:
+        death = _dead.popleft()
+        _deaths.discard(death)
+        ledger.live -= death.nbytes
+        ledger.frees += 1
+        if death.nbytes >= LINE_BYTES:
+            _large.pop(death.id, None)
+        if events.observer is not None:
+            events.observer.freed(death)
+
+
 class Buffer:
     """The contents of one storage: a flat jax array, or None while nothing was written yet (`torch.empty`).
 
@@ -46,7 +73,7 @@ class Buffer:
     somebody else holds too (a snapshot), so that it must not be donated; `sized` tells whether torch knows the byte count.
     """
 
-    __slots__ = ("__weakref__", "_id", "array", "born", "layout", "line", "nbytes", "shared", "sized")
+    __slots__ = ("__weakref__", "_id", "array", "born", "death", "layout", "line", "nbytes", "shared", "sized")
 
     def __init__(self, array: Any, layout: Any, nbytes: int) -> None:
         self.array = array
@@ -54,7 +81,13 @@ class Buffer:
         self.nbytes = nbytes
         self.shared = False
         self.sized = False
+        if _dead:
+            settle()
         self._id = 0
+        death = self.death = _Death(self, _note_death)
+        death.nbytes = nbytes
+        death.id = 0
+        _deaths.add(death)
         ledger.live += nbytes
         if ledger.live > ledger.peak:
             ledger.peak = ledger.live
@@ -69,20 +102,13 @@ class Buffer:
     def id(self) -> int:
         """A number unique in the process."""
         if not self._id:
-            self._id = next(_ids)
+            self._id = self.death.id = next(_ids)
         return self._id
-
-    def __del__(self) -> None:
-        ledger.live -= self.nbytes
-        ledger.frees += 1
-        if self.nbytes >= LINE_BYTES:
-            _large.pop(self.id, None)
-        if events.observer is not None:
-            events.observer.freed(self)
 
     def resize(self, array: Any, layout: Any, nbytes: int) -> None:
         """Replaces the contents by contents of another size."""
         ledger.live += nbytes - self.nbytes
+        self.death.nbytes = nbytes
         if ledger.live > ledger.peak:
             ledger.peak = ledger.live
         self.array, self.layout, self.nbytes = array, layout, nbytes
@@ -147,7 +173,10 @@ def get_memory_limit() -> int:
 
 
 def refuse(nbytes: int, op: str) -> None:
-    """Raises `torch.OutOfMemoryError` for an operator that asks for `nbytes` more, naming the largest live tensors."""
+    """Raises `torch.OutOfMemoryError` for an operator that asks for `nbytes` more, naming the largest live tensors; returns if what died meanwhile makes room."""
+    settle()
+    if ledger.live + nbytes <= ledger.limit:
+        return
     rows = "".join(f"\n  {size_text(b.nbytes):>9}  made at {b.line or 'an unknown line'}" for b in largest(5))
     table = f" The largest live tensors:{rows}" if rows else ""
     raise torch.OutOfMemoryError(
@@ -185,9 +214,11 @@ class MemoryStats:
 
 def stats() -> MemoryStats:
     """The current reading."""
+    settle()
     return MemoryStats(ledger.live, ledger.peak, ledger.limit, ledger.allocations, ledger.frees)
 
 
 def reset_peak() -> None:
     """The peak starts again from what is alive now."""
+    settle()
     ledger.peak = ledger.live

@@ -32,12 +32,12 @@ class Entry:
 
     general = False
 
-    __slots__ = ("bytes", "checked", "donated", "execute", "executable", "fresh", "handlers", "info", "last", "moves", "needed", "random", "rng_steps", "run", "written")
+    __slots__ = ("bytes", "checked", "consume", "donated", "execute", "executable", "fresh", "handlers", "info", "last", "moves", "needed", "random", "rng_steps", "run", "written")
 
     def __init__(self, traced: Traced, executable: Any, info: OpProgram) -> None:
         self.run: Callable[[Sequence[jax.Array]], list[jax.Array]] = executable.run
         self.executable = executable
-        self.execute, self.handlers = executable.execute, executable.handlers
+        self.execute, self.handlers, self.consume = executable.execute, executable.handlers, executable.consume
         self.moves: tuple[bool, ...] | None = None
         self.info = info
         self.fresh = traced.fresh
@@ -137,15 +137,19 @@ def execute(plan: Plan, call: Call, entry: Entry) -> Any:
     arrays += call.inputs
     if entry.random:
         arrays.append(random_state(call.generator, entry.rng_steps))
-    outputs = entry.run(arrays)
+    done: list[list[jax.Array]] = []
+    try:
+        entry.executable.run_into(done, arrays)
+    finally:
+        if done and entry.written:
+            new = done[0][len(done[0]) - len(entry.written) - entry.checked :]
+            for position, array in zip(entry.written, new, strict=False):
+                tensors.replace(buffers[position], array)
+    outputs = done[0]
     entry.last = program_cache.tick()
     if entry.checked:
         check(plan, outputs.pop())
     results = [None if f is None else wrap(a, f.size, f.dtype, f.stride) for f, a in entry.pair(outputs)]
-    if entry.written:
-        new = outputs[len(outputs) - len(entry.written) :]
-        for position, array in zip(entry.written, new, strict=True):
-            tensors.replace(buffers[position], array)
     if observer is not None:
         if observer.blocking:
             wait(outputs)

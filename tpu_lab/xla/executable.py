@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import ctypes
+import gc
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,11 +33,12 @@ class Executable:
     The hot path calls `execute(arrays).consume_with_handlers(handlers)` itself, which is what `run` does.
     """
 
-    __slots__ = ("_compiled", "execute", "handlers", "nbytes", "run")
+    __slots__ = ("_compiled", "consume", "execute", "handlers", "nbytes", "run")
 
     def __init__(self, executable: Any, handlers: list[Any], compiled: Any) -> None:
         self.execute = executable.execute_sharded
         self.handlers = handlers
+        self.consume = operator.methodcaller("consume_with_handlers", handlers)
         self._compiled = executable
         self.nbytes = 280_000 + int(executable.size_of_generated_code_in_bytes() or 0)
         execute = self.execute
@@ -45,6 +47,14 @@ class Executable:
             return execute(arrays).consume_with_handlers(handlers)  # type: ignore[no-any-return]
 
         self.run: Callable[[Sequence[jax.Array]], list[jax.Array]] = run
+
+    def run_into(self, done: list[list[jax.Array]], arrays: Sequence[jax.Array]) -> None:
+        """Runs the program and puts the list of its results into `done`, in one step of the interpreter.
+
+        Ctrl-C can come between any two steps, and a donated argument is gone once the program ran: whoever donates catches
+        the interrupt, takes what is in `done`, and loses nothing.
+        """
+        done.extend(map(self.consume, map(self.execute, (arrays,))))
 
     def cost(self) -> ProgramCost:
         """Asks XLA for the program's cost; a few milliseconds, so only when somebody wants to know."""

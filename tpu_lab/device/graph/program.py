@@ -130,7 +130,15 @@ class GraphProgram:
         arrays = [strict.gather(b, i in built.donated) for i, b in enumerate(buffers)] + splitter.inputs
         if self.lowered.random:
             arrays.append(random_state(None, built.steps))
-        made = built.executable.run(arrays)
+        done: list[list[jax.Array]] = []
+        try:
+            built.executable.run_into(done, arrays)
+        finally:
+            if done and built.written:
+                new = done[0][len(done[0]) - len(built.written) - built.checked :]
+                for position, array in zip(built.written, new, strict=False):
+                    tensors.replace(buffers[position], array)
+        made = done[0]
         built.last = program_cache.tick()
         if built.checked:
             checks.defer(made.pop(), self.name, memory.user_line())
@@ -141,8 +149,6 @@ class GraphProgram:
                 place += 1
             else:
                 results.append(output)
-        for position, array in zip(built.written, made[place:], strict=True):
-            tensors.replace(buffers[position], array)
         if observer is not None:
             if observer.blocking:
                 strict.wait(made)
