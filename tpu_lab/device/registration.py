@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch._C import _acc
 
+from . import interrupts
+
 _lock = threading.RLock()
 _entered = False
 _loaded = False
@@ -67,7 +69,7 @@ def _first_use(op: Any, *args: Any, **kwargs: Any) -> Any:
 def load() -> None:
     """Imports jax and registers all kernels; the first operator on the device does it."""
     global _loaded, _pid
-    with _lock:
+    with _lock, interrupts.held_back():
         if _loaded:
             return
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -78,8 +80,10 @@ def load() -> None:
                 f"the device tpu needs jax and jaxlib >= 0.10.2, < 0.11, and importing them failed: {error}. "
                 f"Remedy: pip install 'jax==0.10.2' 'jaxlib==0.10.2', then restart Python."
             ) from error
+        import torch.fx.experimental.symbolic_shapes  # noqa: F401  torch imports it within its first meta kernel; see held_back
 
         register_all()
+        interrupts.deliver_lost_ones()
         _loaded, _pid = True, os.getpid()
 
 
