@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .precision import matmul_precision
-from .promotion import cast, opmath
+from .precision import matmul_precision, widened
+from .promotion import opmath
 
 _MAX_SPLIT_GROUPS = 8
 _MAX_POSITIONS = 64
@@ -177,7 +177,7 @@ def forward(x: Array, w: Array, window: Window) -> Array:
         return _per_group(lambda x, w: forward(x, w, single), window.groups, (x, 1), (w, 0), 1)
 
     def positions(x: Array, w: Array) -> Array:
-        return _position_forward(_opmath(x), _opmath(w), window)
+        return _position_forward(widened(x), widened(w), window)
 
     return _by_platform(window, w, dense, split, positions)(x, w)
 
@@ -199,7 +199,7 @@ def input_gradient(y: Array, w: Array, window: Window, size: Sequence[int]) -> A
     def positions(y: Array, w: Array) -> Array:
         x = _spec((y.shape[0], w.shape[1] * window.groups, *size), opmath(y.dtype))
         grad: Array
-        (grad,) = jax.linear_transpose(lambda x: _position_forward(x, _opmath(w), window), x)(_opmath(y))
+        (grad,) = jax.linear_transpose(lambda x: _position_forward(x, widened(w), window), x)(widened(y))
         return grad
 
     return _by_platform(window, w, dense, split, positions)(y, w)
@@ -223,7 +223,7 @@ def weight_gradient(x: Array, y: Array, window: Window, kernel: Sequence[int]) -
 
     def positions(x: Array, y: Array) -> Array:
         grad: Array
-        (grad,) = jax.linear_transpose(lambda w: _position_forward(_opmath(x), w, window), w)(_opmath(y))
+        (grad,) = jax.linear_transpose(lambda w: _position_forward(widened(x), w, window), w)(widened(y))
         return grad
 
     return _by_platform(window, w, dense, split, positions)(x, y)
@@ -251,10 +251,6 @@ def _per_group(function: _Map, groups: int, a: tuple[Array, int], b: tuple[Array
 
 def _spec(shape: tuple[int, ...], dtype: np.dtype) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, dtype)  # type: ignore[no-untyped-call]
-
-
-def _opmath(x: Array) -> Array:
-    return cast(x, opmath(x.dtype))
 
 
 def _position_forward(x: Array, w: Array, window: Window) -> Array:

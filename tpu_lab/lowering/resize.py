@@ -107,7 +107,8 @@ def _antialiased(size: int, out: int, scale: float | None, align_corners: bool, 
     ratio = _ratio(size, out, align_corners, scale, real)
     stretch = max(ratio, real(1))
     support = real(half) * stretch
-    center = ratio * (np.arange(out).astype(real) + real(0.5))
+    i: Numbers = np.arange(out).astype(real)
+    center: Numbers = ratio * (i + real(0.5))
     first = np.maximum(np.trunc((center - support).astype(np.float64) + 0.5).astype(np.int64), 0)
     stop = np.minimum(np.trunc((center + support).astype(np.float64) + 0.5).astype(np.int64), size)
     length = np.clip(stop - first, 0, 2 * math.ceil(support) + 1)
