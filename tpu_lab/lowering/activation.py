@@ -96,8 +96,10 @@ def hardswish(x: Array) -> Array:
 
 @lowering("threshold")
 def threshold(x: Array, limit: Number, value: Number) -> Array:
-    """x where it is above the limit (rounded to x's dtype), else `value`."""
-    return jnp.where(x <= limit.to(x.dtype), value.to(x.dtype), x)
+    """x where it is above the limit, else `value`; both become integers for an integer x."""
+    dtype = opmath(x.dtype)
+    value_of_x = cast(x, dtype)
+    return jnp.where(value_of_x <= limit.to(dtype), value.to(dtype), value_of_x)
 
 
 def inside(x: Array, lambd: Number) -> Array:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .activation import gelu_tanh_argument, inside
-from .promotion import Number, is_complex, pointwise
+from .promotion import Number, cast, is_complex, opmath, pointwise
 from .registry import lowering
 
 
@@ -114,7 +114,8 @@ def hardswish_backward(grad: Array, x: Array) -> Array:
 
 @lowering("threshold_backward")
 def threshold_backward(grad: Array, x: Array, limit: Number) -> Array:
-    return jnp.where(x <= limit.to(x.dtype), 0, grad)
+    dtype = opmath(x.dtype)
+    return jnp.where(cast(x, dtype) <= limit.to(dtype), 0, grad)
 
 
 @lowering("hardshrink_backward", "softshrink_backward")

@@ -2,7 +2,7 @@
 
 Near zero by their power series. Beyond, by the trapezoidal rule on an integral whose integrand falls off at both ends, where the
 rule converges exponentially: DLMF 10.32.9 for K, and DLMF 10.9.18 along its path of steepest descent for J + iY. The path is
-t = u + i (π/2 + gd u), gd the Gudermannian; on it sinh t = i - sinh u tanh u. Constants are computed, not tabulated.
+t = u + i (π/2 + gd u), gd the Gudermannian; on it sinh t = i - sinh u tanh u. Constants are computed, not tabulated. J, Y and Ai are NaN at infinity, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _j(order: int, x: Array) -> Array:
     square = -near * near / 4
     series = polynomial(_ORDER_0, square) if order == 0 else near / 2 * polynomial(_ORDER_1, square)
     value = jnp.where(size <= _SERIES_UP_TO, series, _hankel(order, far)[0])
-    value = jnp.where(size == math.inf, 0, value)
+    value = jnp.where(size == math.inf, math.nan, value)
     return value if order == 0 else jnp.where(x < 0, -value, value)
 
 
@@ -97,7 +97,7 @@ def _y(order: int, x: Array) -> Array:
     else:
         series = (near * log * polynomial(_ORDER_1, square) - near / 2 * polynomial(_LOG_1, square) - 2 / near) / math.pi
     value = jnp.where(size <= _SERIES_UP_TO, series, _hankel(order, far)[1])
-    value = jnp.where(size == math.inf, 0, jnp.where(size == 0, -math.inf, value))
+    value = jnp.where(size == math.inf, math.nan, jnp.where(size == 0, -math.inf, value))
     return jnp.where(x < 0, math.nan, value)
 
 
@@ -180,4 +180,4 @@ def airy_ai(x: Array) -> Array:
     falling = root / math.pi * _scaled_k(1 / 3, argument) * lax.exp(-argument)
     waving = root * (math.cos(math.pi / 6) * bessel_j - math.sin(math.pi / 6) * bessel_y)
     value = jnp.where(size <= _SERIES_UP_TO, series, jnp.where(x < 0, waving, falling))
-    return jnp.where(size == math.inf, 0, value)
+    return jnp.where(size == math.inf, math.nan, value)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .promotion import cast, default_float, is_complex, is_floating, pointwise
+from .promotion import cast, default_float, is_complex, is_floating
 from .registry import lowering
 
 
-@pointwise("complex")
+@lowering("complex")
 def complex_from_parts(real: Array, imag: Array) -> Array:
     """real + i imag."""
     return lax.complex(*jnp.broadcast_arrays(real, imag))

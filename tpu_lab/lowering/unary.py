@@ -104,7 +104,17 @@ def exp2(x: Array) -> Array:
 
 @pointwise("log2", kind="int_to_float")
 def log2(x: Array) -> Array:
-    return jnp.log2(x)
+    """The logarithm to base 2, exact at powers of 2: the exponent bits, and the logarithm of a mantissa in [sqrt(1/2), sqrt(2))."""
+    if is_complex(x.dtype):
+        return lax.log(x) / math.log(2)
+    info = np.finfo(x.dtype)
+    integer = np.dtype(f"int{info.bits}")
+    bits = lax.bitcast_convert_type(x, integer)
+    least = np.asarray(math.sqrt(0.5), x.dtype).view(integer)[()]
+    exponent = lax.shift_right_arithmetic(bits - least, integer.type(info.nmant))
+    mantissa = lax.bitcast_convert_type(bits - lax.shift_left(exponent, integer.type(info.nmant)), x.dtype)
+    value = lax.convert_element_type(exponent, x.dtype) + lax.log(mantissa) / math.log(2)
+    return jnp.where((x >= info.tiny) & (x < math.inf), value, lax.log(x))
 
 
 @pointwise("log10", kind="int_to_float")
