@@ -2,7 +2,8 @@
 
 Near zero by their power series. Beyond, by the trapezoidal rule on an integral whose integrand falls off at both ends, where the
 rule converges exponentially: DLMF 10.32.9 for K, and DLMF 10.9.18 along its path of steepest descent for J + iY. The path is
-t = u + i (π/2 + gd u), gd the Gudermannian; on it sinh t = i - sinh u tanh u. Constants are computed, not tabulated. J, Y and Ai are NaN at infinity, as in PyTorch.
+t = u + i (π/2 + gd u), gd the Gudermannian; on it sinh t = i - sinh u tanh u. Constants are computed, not tabulated. J, Y and
+Ai are NaN at infinity, as in PyTorch.
 """
 
 from __future__ import annotations
