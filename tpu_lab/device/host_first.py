@@ -1,16 +1,22 @@
-"""When an operator's shapes keep changing, compiling each one would crawl: such a call runs as a host kernel until a compile pays.
+"""When an operator's shapes keep changing, compiling each one would crawl: further shapes start as host kernels.
 
-The first shapes of a family (an overload with the same statics, dtypes and ranks) compile at once. Further ones run with
-torch's CPU kernel on the same memory, recorded as kind `host`, until the time spent on one key passes what a compile costs
-(buy once the rent paid equals the price: never worse than twice the best choice). The values are those of the program up
-to rounding. Random operators and operators without a CPU kernel always compile.
+The first shapes of a family (an overload with the same statics, dtypes and ranks) compile at first sight. A later one runs
+with torch's CPU kernel on the same memory, recorded as kind `host`; when it comes back, its program is compiled on a
+background thread and takes over once it is ready. The values are those of the program up to rounding. Random operators,
+operators with an index check and those without a CPU kernel always compile at once.
 """
 
 from __future__ import annotations
 
+import atexit
+import dataclasses
+import queue
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
+from ..lowering import bounds
 from . import _torch_internals as internals
 from . import events, program_cache
 from .call import Call, NumberSlot, Static, TensorSlot, input_types
@@ -19,24 +25,16 @@ from .fallback import run_on_cpu
 from .plan import Plan
 from .program import written_slots
 
-COMPILED_AT_ONCE = 4
+COMPILED_AT_ONCE = 6
 """How many shapes of a family compile at first sight."""
+SIGHTINGS = 3
+"""A host-run shape seen so often is worth a program."""
+_WAITING = 16
+_DUTY = 0.5
 _LIMIT = 200_000
 
-
-class CompileCost:
-    """What a compile costs here, in seconds: a running mean that starts at what was measured on two cores."""
-
-    mean = 0.03
-
-    @classmethod
-    def note(cls, seconds: float) -> None:
-        """Takes one more compile into account."""
-        cls.mean += (seconds - cls.mean) * 0.1
-
-
 _families: dict[Any, set[int]] = {}
-_spent: dict[Any, float] = {}
+_seen: dict[Any, int] = {}
 
 
 def family(call: Call) -> Any:
@@ -56,33 +54,85 @@ def family(call: Call) -> Any:
 
 def can_run_on_host(plan: Plan) -> bool:
     """True if torch's CPU kernel gives the operator's values: not for random ones, nor where the CPU has no kernel."""
-    if plan.lowering is None or plan.lowering.random or plan.lowering.mutates:
-        return False
-    name = plan.op.name()
-    return internals.has_backend_kernel(name, "CPU") or internals.has_backend_kernel(name, "CompositeExplicitAutograd")
+    if plan.host_kernel is None:
+        lowering, name = plan.lowering, plan.op.name()
+        fits = lowering is not None and not lowering.random and not lowering.mutates and bounds.out_of_range(lowering.overload) is None
+        plan.host_kernel = fits and (internals.has_backend_kernel(name, "CPU") or internals.has_backend_kernel(name, "CompositeExplicitAutograd"))
+    return plan.host_kernel
 
 
 def wants_host(plan: Plan, call: Call) -> bool:
     """True if a call whose program does not exist yet should run as a host kernel now."""
-    seen = _families.setdefault(family(call), set())
-    if len(seen) < COMPILED_AT_ONCE:
-        seen.add(hash(call.key))
+    if not can_run_on_host(plan):
         return False
-    return can_run_on_host(plan) and _spent.get((plan.name, call.key), 0.0) < CompileCost.mean
+    seen = _families.setdefault(family(call), set())
+    if len(seen) >= COMPILED_AT_ONCE:
+        return True
+    seen.add(hash(call.key))
+    return False
 
 
-def run(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Runs a call with torch's CPU kernel on the device's memory."""
+def run(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], compile_later: Callable[[Plan, Call], Callable[[], None]]) -> Any:
+    """Runs a call with torch's CPU kernel on the device's memory. `compile_later(plan, call)` gives the job that makes its program."""
     start = time.perf_counter_ns()
     result, crossing = run_on_cpu(plan.op, args, kwargs)
     end = time.perf_counter_ns()
-    if len(_spent) > _LIMIT:
-        _spent.clear()
+    if len(_seen) > _LIMIT:
+        _seen.clear()
     key = (plan.name, call.key)
-    _spent[key] = _spent.get(key, 0.0) + (end - start) * 1e-9
+    sightings = _seen[key] = _seen.get(key, 0) + 1
+    if sightings == SIGHTINGS or (sightings > SIGHTINGS and sightings % 16 == 0):
+        _worker.offer(compile_later(plan, dataclasses.replace(call, buffers=[])))
     if events.observer is not None:
         outputs = crossing.device_results(result)
         info = OpProgram(plan.aten, "host", input_types(call), crossing.types(outputs), id=program_cache.next_id())
         written = [call.buffers[s.storage] for s in written_slots(plan, call)]
         events.observer.op(info, start, end, call.buffers, [*crossing.buffers(outputs), *written])
     return result
+
+
+class _Worker:
+    """The background compiler: one thread, a short queue (a job that finds it full is offered again at a later sighting), pauses between jobs."""
+
+    def __init__(self) -> None:
+        self.jobs: queue.Queue[Callable[[], None]] = queue.Queue(_WAITING)
+        self.thread: threading.Thread | None = None
+        self.ending = threading.Event()
+
+    def offer(self, job: Callable[[], None]) -> None:
+        """Takes a job if there is room."""
+        try:
+            self.jobs.put_nowait(job)
+        except queue.Full:
+            return
+        if self.thread is None:
+            self.thread = threading.Thread(target=self.work, name="tpu_lab background compiler", daemon=True)
+            self.thread.start()
+            atexit.register(self.end)
+
+    def work(self) -> None:
+        """Does jobs until the interpreter ends, half of the time at most."""
+        while True:
+            job = self.jobs.get()
+            start = time.perf_counter()
+            if not self.ending.is_set():
+                job()
+            self.jobs.task_done()
+            if self.ending.wait((time.perf_counter() - start) * (1 - _DUTY) / _DUTY):
+                return
+
+    def end(self) -> None:
+        """Waits for the job at work: a thread that the interpreter ends inside XLA would abort the process."""
+        self.ending.set()
+        self.offer(lambda: None)
+        if self.thread is not None:
+            self.thread.join(timeout=60)
+
+
+_worker = _Worker()
+
+
+def finish() -> None:
+    """Waits until the background compiler has nothing to do (for tests and benchmarks)."""
+    if _worker.thread is not None:
+        _worker.jobs.join()

@@ -34,7 +34,9 @@ class Argument:
 
 @dataclass(eq=False)
 class Plan:
-    """How an overload is called and served. `out` names its `out=` arguments; `programs` caches what was built for it."""
+    """How an overload is called and served. `out` names its `out=` arguments; `programs` caches what was built for it.
+
+    `host_kernel`: whether it may run as a host kernel (None: not asked yet)."""
 
     name: str
     op: Any
@@ -46,7 +48,7 @@ class Plan:
     returns_list: bool
     return_count: int
     programs: dict[Any, Any] = field(default_factory=dict)
-    shapes_seen: int = 0
+    host_kernel: bool | None = None
 
     @property
     def aten(self) -> str:

@@ -6,6 +6,7 @@ mistakes), traces the lowering and compiles. Programs of ever-changing shapes ru
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -69,7 +70,7 @@ def run_call(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, An
     entry = plan.programs.get(call.key)
     if entry is None:
         if host_first.wants_host(plan, call):
-            return host_first.run(plan, call, args, kwargs)
+            return host_first.run(plan, call, args, kwargs, compile_later)
         try:
             entry = build(plan, call)
         except Resized:
@@ -89,6 +90,21 @@ def build(plan: Plan, call: Call) -> Any:
     return compile_entry(plan, call, traced, metas)
 
 
+def compile_later(plan: Plan, call: Call) -> Callable[[], None]:
+    """A job that makes a call's program and holds none of its tensors. A failure leaves the host kernel in place."""
+    metas = meta_results(plan, call)
+    assert plan.lowering is not None
+    traced = trace(plan, call, plan.lowering, metas)
+    call.arguments.clear()
+
+    def job() -> None:
+        with contextlib.suppress(Exception):  # the call works as it is; an error here has nobody to go to
+            if call.key not in plan.programs:
+                compile_entry(plan, call, traced, metas)
+
+    return job
+
+
 def refuse_overlap(plan: Plan, call: Call) -> None:
     """Raises RuntimeError, as torch does, for a write through an expanded tensor, where several positions are one element."""
     for slot in written_slots(plan, call):
@@ -102,14 +118,13 @@ def refuse_overlap(plan: Plan, call: Call) -> None:
 def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.Tensor | None]) -> Entry:
     """Compiles a traced program and caches it under the call's key."""
     donate = [traced.needed.index(i) for i in traced.written if i in traced.needed]
-    largest = max((b.nbytes for b in call.buffers), default=0)
+    largest = max((layout.nbytes for layout in call.layouts), default=0)
     largest = max([largest, *(0 if m is None else m.numel() * m.element_size() for m in metas)])
     start = time.perf_counter()
     executable = compile_program(traced.function, traced.avals, donate, fast=largest < SMALL_BYTES, options=policies.for_xla())
     info = OpProgram(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), id=program_cache.next_id())
     entry = Entry(traced, executable, info)
     seconds = time.perf_counter() - start
-    host_first.CompileCost.note(seconds)
     if events.observer is not None:
         events.observer.compiled(info, seconds, "miss")
     program_cache.remember(plan.programs, call.key, entry, executable.nbytes)

@@ -131,6 +131,9 @@ class Run:
         lowering = plan.lowering
         args = [_bind(a.kind, v) for a, v in bound if not a.keyword_only and a.name not in NOT_PASSED]
         kwargs = {a.name: _bind(a.kind, v) for a, v in bound if a.keyword_only and a.name not in NOT_PASSED and a.name not in plan.out}
+        if plan.out:  # the functional form has arguments (`dtype`) that the `out=` form leaves to the tensor it is given
+            rest = [a for a in plan_for(plan.functional).arguments if a.keyword_only and a.name not in NOT_PASSED]
+            kwargs = {a.name: a.default for a in rest} | kwargs
         check = bounds.out_of_range(lowering.overload)
         flag = check(*args, **kwargs) if check is not None else None
         if flag is not None:

@@ -1,7 +1,7 @@
-"""Operators that compute nothing: views, writes through views, copies, empties. In a graph they need no lowering.
+"""Operators of a graph that are served without a lowering: casts and memory that is not yet written, prims' views, `as_strided`.
 
-What a view operator does is asked of torch itself: it is applied to a meta tensor of the value's shape, and the size, stride
-and offset that come out are read by `tpu_lab.lowering.strided`. So every view operator is served, also those to come.
+What a view operator of the prims does is asked of torch itself: it is applied to a meta tensor of the value's shape, and
+the size, stride and offset that come out are read by `tpu_lab.lowering.strided`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,9 @@ def structural(op: Any) -> Structural | None:
     if op is None or op.namespace not in ("aten", "prims"):
         return None
     known = _FUNCTIONS.get(op.name())
-    if known is not None:
-        return known
-    if base_name(op).startswith("as_strided"):
-        return None
-    if is_view(op):
+    if known is None and is_view(op) and not base_name(op).startswith("as_strided"):
         return functools.partial(_view, op)
-    for suffix, function in (("_copy", _view), ("_scatter", _write)):
-        twin = _view_twin(op, base_name(op).removesuffix(suffix)) if base_name(op).endswith(suffix) else None
-        if twin is not None:
-            return functools.partial(function, twin)
-    return None
+    return known
 
 
 def base_name(op: Any) -> str:
@@ -75,21 +67,6 @@ def _inside(storage: Array, first: int, size: Any, stride: Any, offset: int | No
     return start
 
 
-def _view_twin(op: Any, base: str) -> Any:
-    """The view operator `base` with the arguments of `op` (a `_copy` or `_scatter` of it), None if there is none."""
-    wanted = [a.name for a in op._schema.arguments if a.name != "src"]
-    packet = getattr(torch.ops.aten, base, None)
-    for overload in () if packet is None else packet.overloads():
-        candidate = getattr(packet, overload)
-        if is_view(candidate) and [a.name for a in candidate._schema.arguments] == wanted:
-            return candidate
-    return None
-
-
-def _geometry(op: Any, value: Array, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    return op(torch.empty(value.shape, dtype=torch.uint8, device="meta"), *arguments, **named)
-
-
 def _view(op: Any, value: Array, *arguments: Any, **named: Any) -> Any:
     flat = value.reshape(-1)
 
@@ -98,31 +75,8 @@ def _view(op: Any, value: Array, *arguments: Any, **named: Any) -> Any:
             return value.reshape(view.shape)
         return strided.read(flat, tuple(view.shape), view.stride(), view.storage_offset())
 
-    result = _geometry(op, value, arguments, named)
+    result = op(torch.empty(value.shape, dtype=torch.uint8, device="meta"), *arguments, **named)
     return [show(view) for view in result] if isinstance(result, (list, tuple)) else show(result)
-
-
-def _write(op: Any, value: Array, source: Array, *arguments: Any, **named: Any) -> Array:
-    view = _geometry(op, value, arguments, named)
-    source = jnp.broadcast_to(cast(source, value.dtype), tuple(view.shape))
-    return strided.write(value.reshape(-1), tuple(view.shape), view.stride(), view.storage_offset(), source).reshape(value.shape)
-
-
-def _permute(value: Array, dims: Any) -> Array:
-    return lax.transpose(value, [d % value.ndim for d in dims]) if value.ndim else value
-
-
-def _transpose(value: Array, dim0: int, dim1: int) -> Array:
-    order = list(range(value.ndim))
-    if order:
-        order[dim0], order[dim1] = order[dim1], order[dim0]
-    return lax.transpose(value, order)
-
-
-def _expand(value: Array, size: Any, **_: Any) -> Array:
-    missing = len(size) - value.ndim
-    shape = [have if want == -1 else want for want, have in zip(size, (*[1] * missing, *value.shape), strict=True)]
-    return lax.broadcast_in_dim(value, shape, list(range(missing, len(size))))
 
 
 def _as_dtype(value: Array, dtype: torch.dtype) -> Array:
@@ -133,32 +87,12 @@ def _as_dtype(value: Array, dtype: torch.dtype) -> Array:
     return flat.reshape(*value.shape[:-1], value.shape[-1] * value.dtype.itemsize // new.itemsize)
 
 
-def _view_as_real(value: Array) -> Array:
-    return jnp.stack([lax.real(value), lax.imag(value)], -1)
-
-
-def _view_as_complex(value: Array) -> Array:
-    return lax.complex(value[..., 0], value[..., 1])
-
-
 def _same(value: Array, *_: Any, **__: Any) -> Array:
     return value
 
 
-def _copied(value: Array, source: Any, *_: Any) -> Array:
-    return jnp.broadcast_to(cast(getattr(source, "value", source), value.dtype), value.shape)
-
-
 def _zeros(size: Any, *_: Any, **__: Any) -> Array:
     """Memory that nobody has written yet: zeros, so that a program's results never depend on chance."""
-    return jnp.zeros(tuple(size), np.bool_)
-
-
-def _zeros_like(value: Array, *_: Any, **__: Any) -> Array:
-    return jnp.zeros(value.shape, np.bool_)
-
-
-def _new_zeros(value: Array, size: Any, *_: Any, **__: Any) -> Array:
     return jnp.zeros(tuple(size), np.bool_)
 
 
@@ -175,36 +109,12 @@ def _broadcast_in_dim(value: Array, shape: Any, broadcast_dimensions: Any) -> Ar
 
 
 _FUNCTIONS: dict[str, Structural] = {
-    "aten::permute": _permute,
-    "aten::transpose.int": _transpose,
-    "aten::expand": _expand,
-    "aten::_unsafe_view": _reshape,
-    "aten::alias": _same,
-    "aten::detach": _same,
-    "aten::lift": _same,
-    "aten::lift_fresh": _same,
-    "aten::lift_fresh_copy": _same,
-    "aten::clone": _same,
     "aten::_to_copy": _same,
     "aten::contiguous": _same,
     "aten::resolve_conj": _same,
     "aten::resolve_neg": _same,
     "aten::_conj": lax.conj,
-    "aten::_conj_physical": lax.conj,
     "aten::_neg_view": lax.neg,
-    "aten::view.dtype": _as_dtype,
-    "aten::view_copy.dtype": _as_dtype,
-    "aten::view_as_real": _view_as_real,
-    "aten::view_as_real_copy": _view_as_real,
-    "aten::view_as_complex": _view_as_complex,
-    "aten::view_as_complex_copy": _view_as_complex,
-    "aten::copy": _copied,
-    "aten::empty.memory_format": _zeros,
-    "aten::empty_strided": _zeros,
-    "aten::empty_permuted": _zeros,
-    "aten::empty_like": _zeros_like,
-    "aten::new_empty": _new_zeros,
-    "aten::new_empty_strided": _new_zeros,
     "prims::convert_element_type": _same,
     "prims::device_put": _same,
     "prims::view_of": _same,

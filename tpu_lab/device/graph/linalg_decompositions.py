@@ -1,0 +1,76 @@
+"""Linear algebra operators whose meaning depends on strides, or whose result sizes torch states nowhere, in operators that are lowered.
+
+PyTorch's derivatives of `det` and `slogdet` take the LU factors from the forward operator, which holds those of the
+transpose where the matrix is contiguous and real. The choice is made here, on the tensors of the call, as ATen makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+
+def _factor(A: Tensor) -> tuple[Tensor, Tensor]:
+    """LU and pivots of A, or of its transpose where A is contiguous and real."""
+    turned = A.is_contiguous() and not A.is_complex()
+    LU, pivots, _ = aten.linalg_lu_factor_ex.default(A.mT if turned else A)
+    return LU, pivots
+
+
+def _parity(pivots: Tensor) -> Tensor:
+    """True where the row exchanges are an odd number."""
+    places = torch.arange(1, pivots.shape[-1] + 1, dtype=pivots.dtype, device=pivots.device)
+    return (pivots != places).sum(-1) % 2 == 1
+
+
+def _det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`_linalg_det`: the determinant and the factors."""
+    LU, pivots = _factor(A)
+    product = LU.diagonal(dim1=-2, dim2=-1).prod(-1)
+    return torch.where(_parity(pivots), -product, product), LU, pivots
+
+
+def _slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`_linalg_slogdet`: the determinant's sign (phase) and the logarithm of its size, and the factors."""
+    LU, pivots = _factor(A)
+    diagonal = LU.diagonal(dim1=-2, dim2=-1)
+    phase = diagonal.sgn().prod(-1)
+    return torch.where(_parity(pivots), -phase, phase), diagonal.abs().log().sum(-1), LU, pivots
+
+
+def _lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`linalg_lstsq` by singular values: the solution of least norm, residuals, rank, singular values as `driver` states them.
+
+    The default driver is the CPU's, `gelsy`. Raises NotImplementedError for `gelss` and `gelsd`, whose residuals exist or not
+    depending on values.
+    """
+    driver = driver or "gelsy"
+    if driver not in ("gels", "gelsy"):
+        raise NotImplementedError(f"linalg.lstsq with driver={driver!r} has results whose size depends on values; use driver='gelsy' or 'gels'")
+    m, n = self.shape[-2:]
+    vector = b.ndim == 1 or (self.ndim - 1 == b.ndim and b.shape == self.shape[:-1])
+    right = b.unsqueeze(-1) if vector else b
+    U, S, Vh = aten._linalg_svd.default(self, False, True)
+    limit = torch.finfo(S.dtype).eps * max(m, n) if rcond is None else rcond
+    kept = limit * S.amax(-1, keepdim=True) < S
+    inverse = torch.where(kept, 1 / S, torch.zeros_like(S)).to(self.dtype)
+    solution = Vh.mH @ (inverse.unsqueeze(-1) * (U.mH @ right))
+    nothing = S.new_empty((0,))
+    if driver == "gels":
+        rest = self @ solution - right
+        residuals = (rest * rest.conj()).real.sum(-2) if m > n else nothing
+        return solution.squeeze(-1) if vector else solution, residuals, S.new_empty((0,), dtype=torch.int64), nothing
+    return solution.squeeze(-1) if vector else solution, nothing, kept.sum(-1), nothing
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten._linalg_det.default: _det,
+    aten._linalg_slogdet.default: _slogdet,
+    aten.linalg_lstsq.default: _lstsq,
+}
+"""Overload, then what it is in other operators; for `decompose.decomposition_table`."""
