@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,10 +47,9 @@ def read_cell(shell: Any, line: str, body: str) -> Cell:
         above, raw = f"%%tpu {line}".rstrip() + "\n", f"%%tpu {line}".rstrip() + "\n" + body
     blank = _leading_blank_lines(body)
     code = str(shell.transform_cell(body))
-    # the lines above keep their place as blank lines, so the parser counts as the user does
-    source = "\n" * (above.count("\n") + blank) + code
-    shown = above + "\n" * blank + code
-    filename = str(shell.compile.cache(shown, number, raw_code=raw))
+    # the lines above keep their place as comments: the parser counts as the user does, and formatters of tracebacks can parse it
+    source = re.sub(r"^(?=[^\n#])", "# ", above, flags=re.MULTILINE) + "\n" * blank + code
+    filename = str(shell.compile.cache(source, number, raw_code=raw))
     tree = shell.transform_ast(shell.compile.ast_parse(source, filename=filename))
     return Cell(raw, body, filename, number, tree.body, _silenced(shell, body), _awaits(shell, tree, filename))
 

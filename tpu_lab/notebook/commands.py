@@ -12,7 +12,6 @@ from .doctor import examine, text
 from .lab import Lab
 from .modes import mode_named
 from .options import CELL_MODES, CommandOptions, cell_parser
-from .session import show
 
 _HELP = """\
 %%tpu eager              run the cell on the device, each operator alone
@@ -83,7 +82,7 @@ class Commands:
             raise OptionError(f"%tpu compare {' '.join(names)} names a run twice", accepted="different runs")
         by_label = dict(zip(labels, found, strict=True))
         comparison = self._lab.compare(by_label, labels[0], {}, {})
-        show(replace(found[0], id=f"{found[0].id}c", mode="compare", comparison=comparison))
+        self._lab.show(replace(found[0], id=f"{found[0].id}c", mode="compare", comparison=comparison))
 
     def _doctor(self) -> None:
         print(text(examine(self._lab)))

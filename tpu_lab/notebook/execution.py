@@ -29,10 +29,17 @@ class Statements:
                 # compiled only now: a statement before it may have been a `from __future__ import`
                 self._codes.append(compile_statement(self._shell, node, shown, self._filename))
             code = self._codes[i]
-            if awaits(code):
-                await eval(code, globals_, locals_)
-            else:
-                exec(code, globals_, locals_)
+            try:
+                if awaits(code):
+                    await eval(code, globals_, locals_)
+                else:
+                    exec(code, globals_, locals_)
+            except StopIteration as error:
+                raise _Stopped(error) from None
+
+
+class _Stopped(BaseException):
+    """Carries a StopIteration of the cell out of coroutines, which may not raise one."""
 
 
 def drive(coroutine: Coroutine[Any, Any, Result]) -> Result:
@@ -42,5 +49,8 @@ def drive(coroutine: Coroutine[Any, Any, Result]) -> Result:
         coroutine.send(None)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
+    except _Stopped as carrier:
+        error = carrier.args[0]
+        raise error from None
     coroutine.close()
     raise RuntimeError("the cell waits for something, but the magic was called without `await`; write `await get_ipython().run_cell_magic(...)`")

@@ -130,6 +130,12 @@ class Lab:
 
         store.clear()
 
+    def show(self, run: Run) -> None:
+        """Displays a run where the cell's output goes."""
+        from IPython.display import publish_display_data
+
+        publish_display_data(run._repr_mimebundle_())  # type: ignore[no-untyped-call]
+
     def compare(self, runs: Mapping[str, Run], reference: str, differences: Mapping[str, Difference], failures: Mapping[str, str]) -> Comparison:
         """Legs of one cell side by side; numbers are compared with those of `reference`."""
         from ..analysis.compare import compare

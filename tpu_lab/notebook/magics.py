@@ -49,7 +49,11 @@ class TpuMagics:
         coroutine = self.run_awaited(options, modes, read)
         if read.awaits:
             return coroutine
-        drive(coroutine)
+        try:
+            drive(coroutine)
+        except BaseException as error:
+            mark(error, self.shell)
+            raise
         return None
 
     async def run_awaited(self, options: CellOptions, modes: list[Mode], cell: Cell) -> None:

@@ -113,16 +113,9 @@ def conclude(lab: Lab, options: CellOptions, make: Any) -> None:
         if options.save is not None:
             run.save(options.save)
         if not options.quiet:
-            show(run)
+            lab.show(run)
     except Exception as error:
         print(f"tpu_lab: the cell has run, but its record could not be kept or shown ({type(error).__name__}: {error})", file=sys.stderr)
-
-
-def show(run: Run) -> None:
-    """Displays a run where the cell's output goes."""
-    from IPython.display import publish_display_data
-
-    publish_display_data(run._repr_mimebundle_())  # type: ignore[no-untyped-call]
 
 
 def timing_line(timing: Timing) -> str:
