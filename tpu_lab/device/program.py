@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..lowering import bounds, strided
-from ..lowering.dtypes import to_jax
+from ..lowering.dtypes import to_jax, to_torch
 from ..lowering.promotion import Number, cast
 from ..lowering.registry import Lowering
 from ..lowering.rng import Rng
@@ -54,12 +54,35 @@ def meta_results(plan: Plan, call: Call) -> tuple[torch.Tensor | None, ...]:
     """
     on_meta = meta_arguments(plan, call)
     target = plan.functional if plan.out else plan.op
-    result = target(*on_meta[0], **on_meta[1])
+    try:
+        result = target(*on_meta[0], **on_meta[1])
+    except NotImplementedError:
+        if plan.lowering is None or plan.lowering.wants_out_specs:
+            raise
+        return _shapes_by_jax(plan, call, plan.lowering)  # torch has no meta kernel for a few backend-only operators
     if result is None:
         return ()
     if isinstance(result, (tuple, list)):
         return tuple(result)
     return (result,)
+
+
+def _shapes_by_jax(plan: Plan, call: Call, lowering: Lowering) -> tuple[torch.Tensor | None, ...]:
+    """The results' shapes and dtypes as jax sees the lowering; row-major."""
+
+    def function(*arrays: jax.Array) -> list[Any]:
+        count = len(call.layouts)
+        positional, named = bind(plan, call, arrays[:count], arrays[count:])
+        if lowering.random:
+            named["rng"] = Rng(arrays[-1])
+        return flatten(lowering.function(*positional, **named))
+
+    avals = [layout.aval() for layout in call.layouts] + [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in call.inputs]
+    avals += [jax.ShapeDtypeStruct((2,), np.uint64)] if lowering.random else []
+    with jax.enable_x64(True):
+        shapes = jax.eval_shape(function, *avals)
+    count = len(shapes) if plan.returns_list else plan.return_count
+    return tuple(None if s is None else torch.empty(s.shape, dtype=to_torch(s.dtype), device="meta") for s in shapes[:count])
 
 
 def meta_arguments(plan: Plan, call: Call) -> tuple[list[Any], dict[str, Any]]:

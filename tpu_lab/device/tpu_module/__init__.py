@@ -84,6 +84,11 @@ class _TpuModule(types.ModuleType):
         modes.set_process_mode(mode)
 
     @property
+    def _initialized(self) -> bool:
+        """True: there is always a random state to be kept (activation checkpointing asks before it keeps one)."""
+        return True
+
+    @property
     def cpu_fallback(self) -> str:
         """What happens to an operator without a lowering: `allow` (it runs on the CPU and is recorded) or `error`."""
         from .. import policies
