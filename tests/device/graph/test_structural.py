@@ -62,6 +62,9 @@ CALLS: dict[str, Callable[[torch.Tensor], Any]] = {
     "prims.squeeze": lambda x: torch.ops.prims.squeeze(aten.unsqueeze(x, 0), [0]),
     "prims.split_dim": lambda x: torch.ops.prims.split_dim(x, 2, 2),
     "prims.collapse_view": lambda x: torch.ops.prims.collapse_view(x, 0, 1),
+    "prims.real": lambda x: torch.ops.prims.real(aten.view_as_complex(aten.view(x, [3, 4, 2]))),
+    "prims.reshape": lambda x: torch.ops.prims.reshape(aten.permute(x, [2, 0, 1]), [6, 4]),
+    "prims.view_of_dtype": lambda x: torch.ops.prims.view_of_dtype(x, torch.int32),
     "prims.iota": lambda x: torch.ops.prims.iota(5, start=3, step=-2, dtype=torch.int32, device=x.device, requires_grad=False),
 }
 
@@ -76,7 +79,7 @@ def test_as_torch_does_it(name: str) -> None:
 
 
 def test_what_is_not_structural() -> None:
-    others = (aten.add.Tensor, aten.as_strided.default, aten.constant_pad_nd.default, aten.index_copy.default, None)
+    others = (aten.add.Tensor, aten.as_strided.default, torch.ops.prims.as_strided.default, torch.ops.prims.cat.default, None)
     assert all(structural(op) is None for op in others)
 
 
