@@ -68,7 +68,7 @@ GRADIENTS: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", SAMPLED)
 def test_opinfo_samples(name: str) -> None:
     only = SAMPLED[name]
-    checked = check_opinfo(f"nn.functional.{name}", (torch.float32, torch.bfloat16), only=only, limit=1)
+    checked = check_opinfo(f"nn.functional.{name}", (torch.float32,), only=only, limit=1)
     assert set(checked) == only
 
 
