@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from .axes import axis_of, positions, with_axis
+from .axes import axis_of, index_dtype, positions, with_axis
 from .promotion import Number, cast
 from .registry import lowering
 from .scan import running_sum
@@ -31,12 +31,13 @@ def wrapped(index: Array, length: int) -> Array:
     return lax.select(lax.lt(index, lax.full_like(index, 0)), index + index.dtype.type(length), index)
 
 
-def along(index: Array, axis: int) -> tuple[Array, ...]:
-    """The full index, one broadcastable array per axis, of the elements that `index` names along `axis` and itself elsewhere."""
+def along(index: Array, axis: int, length: int) -> tuple[Array, ...]:
+    """The full index, one broadcastable array per axis, of the elements that `index` names along `axis` (of `length`) and itself elsewhere."""
+    dtype = index_dtype(max(length, *index.shape))
     grid = []
     for d, n in enumerate(index.shape):
         shape = [n if e == d else 1 for e in range(index.ndim)]
-        grid.append(index if d == axis else positions(shape, d).astype(index.dtype))
+        grid.append((index if d == axis else positions(shape, d)).astype(dtype))
     return tuple(grid)
 
 

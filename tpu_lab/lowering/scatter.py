@@ -83,7 +83,8 @@ def _prepared(self: Array, dim: int, index: Array, src: Array | Number) -> tuple
     if values.ndim == 0 and not (isinstance(src, Array) and self.ndim == 0):
         values = lax.full(places.shape, values, values.dtype)
     values = lax.slice(with_axis(values), [0] * places.ndim, places.shape)
-    return array, along(places, axis_of(dim, self.ndim)), values
+    axis = axis_of(dim, self.ndim)
+    return array, along(places, axis, array.shape[axis]), values
 
 
 def _scattered(self: Array, dim: int, index: Array, src: Array | Number, kind: str | None, include_self: bool = True) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -107,18 +106,26 @@ def as_strided_scatter(self: Array, src: Array, size: Sequence[int], stride: Seq
     return strided.write(self.reshape(-1), size, stride, storage_offset or 0, cast(src, self.dtype)).reshape(self.shape)
 
 
+_SHIFTS = 16
+"""Windows up to this size are summed as that many shifted arrays in one kernel; larger ones are scattered."""
+
+
 @lowering("unfold_backward")
 def unfold_backward(grad_in: Array, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Array:
     """Each element's gradient is the sum over the windows that hold it."""
-    work = opmath(grad_in.dtype)
-    total = _blank(cast(grad_in, work), input_sizes)
-    if math.prod(grad_in.shape) == 0:
+    if grad_in.size == 0:
         return _blank(grad_in, input_sizes)
+    windows = cast(grad_in, opmath(grad_in.dtype))
     if not input_sizes:
-        return lax.reduce_sum(cast(grad_in, work), (0,)).astype(grad_in.dtype)
-    axis = axis_of(dim, len(input_sizes))
-    windows_by_size = (grad_in.shape[axis], size)
-    place = positions(windows_by_size, 0) * np.int32(step) + positions(windows_by_size, 1)
-    windows = lax.transpose(cast(grad_in, work), [*range(axis + 1), grad_in.ndim - 1, *range(axis + 1, grad_in.ndim - 1)])
-    summed = total.at[(*[slice(None)] * axis, place)].add(windows, mode="promise_in_bounds", wrap_negative_indices=False)
-    return cast(summed, grad_in.dtype)
+        return cast(lax.reduce_sum(windows, (0,)), grad_in.dtype)
+    axis, last = axis_of(dim, len(input_sizes)), grad_in.ndim - 1
+    total = _blank(windows, input_sizes)
+    if size <= _SHIFTS:
+        for at in range(size):
+            total = total + _between(lax.index_in_dim(windows, at, last, keepdims=False), input_sizes[axis], axis, at, step)
+        return cast(total, grad_in.dtype)
+    places = (grad_in.shape[axis], size)
+    place = positions(places, 0) * np.int32(step) + positions(places, 1)
+    windows = lax.transpose(windows, [*range(axis + 1), last, *range(axis + 1, last)])
+    total = total.at[(*[slice(None)] * axis, place)].add(windows, mode="promise_in_bounds", wrap_negative_indices=False)
+    return cast(total, grad_in.dtype)
