@@ -28,7 +28,7 @@ _NO_PART_OF_IT = ("device", "layout", "pin_memory", "generator")
 def can_be_quick(plan: Plan) -> bool:
     """True if arguments are tensors (at least one), numbers and statics, and the results are tensors or the first argument itself."""
     kinds = [a.kind for a in plan.arguments]
-    if plan.lowering is None or plan.lowering.mutates or plan.lowering.random or plan.returns_list or plan.out:
+    if plan.lowering is None or plan.lowering.mutates or plan.lowering.random or plan.lowering.wants_out_specs or plan.returns_list or plan.out:
         return False
     if "tensors" in kinds or "numbers" in kinds or "tensor" not in kinds or plan.return_count == 0:
         return False

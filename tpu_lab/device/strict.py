@@ -7,6 +7,7 @@ mistakes), traces the lowering and compiles. Programs of ever-changing shapes ru
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -62,7 +63,11 @@ class Entry:
 
 def run(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs an operator that has a lowering. Raises PyTorch's exception for a call PyTorch refuses."""
-    return run_call(plan, split(plan, args, kwargs), args, kwargs)
+    call = split(plan, args, kwargs)
+    if plan.lowering is not None and plan.lowering.wants_out_specs:
+        # numbers decide the size of the result: the size belongs to the key
+        call = dataclasses.replace(call, key=(*call.key, *(None if m is None else tuple(m.shape) for m in meta_results(plan, call))))
+    return run_call(plan, call, args, kwargs)
 
 
 def run_call(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

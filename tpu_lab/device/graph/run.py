@@ -159,7 +159,7 @@ class Run:
             factory = any(a.name == "device" for a in plan_for(target).arguments)
             result = target(*on_meta(self.resolve(node.args)), **kwargs, **({"device": "meta"} if factory else {}))
             metas = [m for m in _leaves(result) if isinstance(m, torch.Tensor)]
-        return tuple(jax.ShapeDtypeStruct(tuple(m.shape), to_jax(m.dtype)) for m in metas)  # type: ignore[no-untyped-call]
+        return tuple(jax.ShapeDtypeStruct(tuple(m.shape), to_jax(m.dtype)) for m in metas)
 
     def typed(self, plan: Plan, node: Node | OpCall, results: Any) -> Any:
         """Results in the dtypes the graph states; a Tensor[] result stays a list, several results a list too."""
