@@ -31,6 +31,8 @@ def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: A
     compiled one wrong (an input that is written to shares its storage with another).
     """
     register_interface()
+    if not _uses_device(graph, example_inputs):
+        return graph  # nothing of it is on the device: torch's own kernels run it
     compiled = aot_autograd(
         fw_compiler=_compiler("forward"),
         bw_compiler=_compiler("backward"),
@@ -49,6 +51,13 @@ def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: A
         return compiled(*args)
 
     return guarded
+
+
+def _uses_device(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
+    """True if an input, or a value made in the graph, is a tensor of the device."""
+    metas = [n.meta.get("example_value", n.meta.get("val")) for n in graph.graph.nodes]
+    held = list(graph.parameters()) + list(graph.buffers())
+    return any(isinstance(v, torch.Tensor) and v.device.type == "tpu" for v in [*example_inputs, *metas, *held])
 
 
 def _writes(graph: torch.fx.GraphModule) -> bool:

@@ -24,7 +24,7 @@ from ..events import OpProgram, TensorType
 from ..host import host_to_numpy
 from ..numbers import random_state
 from ..program import FreshResult, fresh_result, laid_out, read_slot, write_slot
-from ..transfer import on_host
+from ..transfer import on_host, to_device
 from .interpret import LoweredGraph, lower_graph
 
 
@@ -58,16 +58,23 @@ class GraphProgram:
         outputs = next(n for n in graph.graph.nodes if n.op == "output").args[0]
         self._outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
         self._single = not isinstance(outputs, (tuple, list))
+        self._on_host = [i for i, o in enumerate(self._outputs) if _is_host_tensor(o)]
 
     def __call__(self, inputs: list[Any]) -> Any:
         splitter = Splitter()
-        slots = [self._slot(splitter, i, value) for i, value in enumerate(inputs)]
+        brought = {i: to_device(v) for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and v.device.type == "cpu" and v.ndim}
+        slots = [self._slot(splitter, i, brought.get(i, value)) for i, value in enumerate(inputs)]
         key = (*splitter.key, torch.get_default_dtype())
         built = self._programs.get(key)
         if built is None:
             built = self._build(slots, splitter, inputs, key)
+        changed_on_host = [(inputs[i], brought[i]) for i in self.lowered.changes if i in brought]
         inputs.clear()
         results = self._run(built, splitter)
+        for host, twin in changed_on_host:
+            host.copy_(twin)
+        for place in self._on_host:
+            results[place] = results[place].cpu()
         return results[0] if self._single else results
 
     def _slot(self, splitter: Splitter, position: int, value: Any) -> Any:
@@ -157,6 +164,12 @@ class GraphProgram:
         elif modes.blocking:
             strict.wait(made)
         return results
+
+
+def _is_host_tensor(node: Any) -> bool:
+    """True for a graph output that is a tensor on the CPU."""
+    meta = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return isinstance(meta, torch.Tensor) and meta.device.type == "cpu"
 
 
 def _constant(tensor: torch.Tensor) -> jax.Array:
