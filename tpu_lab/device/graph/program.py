@@ -62,7 +62,7 @@ class GraphProgram:
 
     def __call__(self, inputs: list[Any]) -> Any:
         splitter = Splitter()
-        brought = {i: to_device(v) for i, v in enumerate(inputs) if isinstance(v, torch.Tensor) and v.device.type == "cpu" and v.ndim}
+        brought = {i: to_device(v) for i, v in enumerate(inputs) if self._is_brought(i, v)}
         slots = [self._slot(splitter, i, brought.get(i, value)) for i, value in enumerate(inputs)]
         key = (*splitter.key, torch.get_default_dtype())
         built = self._programs.get(key)
@@ -76,6 +76,10 @@ class GraphProgram:
         for place in self._on_host:
             results[place] = results[place].cpu()
         return results[0] if self._single else results
+
+    def _is_brought(self, position: int, value: Any) -> bool:
+        """True for a CPU tensor that the program needs as an array: all but 0-dim ones it only reads, which are numbers."""
+        return isinstance(value, torch.Tensor) and value.device.type == "cpu" and (value.ndim > 0 or position in self.lowered.changes)
 
     def _slot(self, splitter: Splitter, position: int, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
