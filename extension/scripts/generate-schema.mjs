@@ -1,9 +1,8 @@
 /**
  * Writes src/schema.ts from tpu_lab/record/schema.json: the types of a Run, and the same as data for the reader in
- * src/run.ts. With --check it only says whether the file is current.
+ * src/run.ts. It runs before every build, check and test; the file is not committed, so it cannot be out of date.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { format, resolveConfig } from 'prettier';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 const schemaPath = new URL('../../tpu_lab/record/schema.json', import.meta.url);
 const outPath = new URL('../src/schema.ts', import.meta.url);
@@ -36,7 +35,7 @@ function type(text) {
 
 const comment = text => (text ? `/** ${text.replaceAll('*/', '* /').replaceAll(/\s+/g, ' ')} */\n` : '');
 const kinds = { Run: schema, ...schema.$defs };
-let text = '// Written by `npm run generate` from tpu_lab/record/schema.json; do not edit.\n\n';
+let text = '// Written by scripts/generate-schema.mjs from tpu_lab/record/schema.json; do not edit.\n\n';
 text += `/** The schema these types belong to. Another major version cannot be read. */\nexport const SCHEMA_VERSION = '${schema.version}';\n\n`;
 text += `export const FORMAT = '${schema.properties.format.const}';\n\n`;
 for (const [name, kind] of Object.entries(kinds)) {
@@ -53,12 +52,7 @@ text +=
   '/** The fields of each type: a scalar or the name of a type, `[]` for a list, `?` for a value that may be null. */\n';
 text += `export const SHAPES: Readonly<Record<string, Readonly<Record<string, string>>>> = { ${shapes.join(', ')} };\n`;
 
-const wanted = await format(text, { ...(await resolveConfig(outPath)), parser: 'typescript' });
-if (process.argv.includes('--check')) {
-  if (readFileSync(outPath, 'utf8') !== wanted) {
-    console.error('src/schema.ts is not what tpu_lab/record/schema.json says: npm run generate');
-    process.exit(1);
-  }
-} else {
-  writeFileSync(outPath, wanted);
+// Left alone when nothing changed, so that make sees no newer file.
+if (!existsSync(outPath) || readFileSync(outPath, 'utf8') !== text) {
+  writeFileSync(outPath, text);
 }
