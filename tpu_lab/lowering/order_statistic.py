@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 from .axes import axis_of, is_nan, positions, with_axis
-from .promotion import cast
+from .promotion import is_floating
 from .reduction import keep
 from .registry import lowering
 from .scan import running_max
@@ -97,9 +97,10 @@ def nanmedian(self: Array) -> Array:
 
 
 def _of_all(self: Array, ignore_nan: bool) -> Array:
-    """The median of an empty tensor is NaN, for integers what PyTorch makes of it: the least one."""
+    """The median of an empty tensor is NaN, for integers what the processor makes of it under PyTorch: the least one, of small integers 0."""
     if self.size == 0:
-        return cast(lax.full((), np.nan, np.float32), self.dtype)
+        nothing = np.nan if is_floating(self.dtype) else np.iinfo(self.dtype).min if self.dtype.itemsize >= 4 else 0
+        return lax.full((), nothing, self.dtype)
     return _median(self.reshape(-1), 0, False, ignore_nan)[0]
 
 
