@@ -15,8 +15,8 @@ Row = TypeVar("Row", Sync, Fallback, GraphBreak, Recompile)
 
 
 def with_findings(run: Run) -> Run:
-    """The run with its findings worked out."""
-    return replace(run, findings=findings(run))
+    """The run with its findings worked out; one that has findings is returned as it is."""
+    return run if run.findings else replace(run, findings=findings(run))
 
 
 def findings(run: Run) -> tuple[Finding, ...]:

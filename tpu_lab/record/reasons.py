@@ -117,6 +117,21 @@ class FallbackReason(ReasonList):
         "Read the original reason; report it if it stays.",
     )
 
+    @classmethod
+    def from_text(cls, text: str) -> FallbackReason:
+        """The reason behind a device's words, or the member with this id."""
+        for pattern, member in _FALLBACK_PATTERNS:
+            if pattern.search(text):
+                return member
+        return cls.of(text)
+
+
+_FALLBACK_PATTERNS: tuple[tuple[re.Pattern[str], FallbackReason], ...] = (
+    (re.compile(r"no lowering|no decomposition"), FallbackReason.NO_LOWERING),
+    (re.compile(r"\bdtype\b"), FallbackReason.DTYPE),
+    (re.compile(r"sparse|quantized|layout|nested"), FallbackReason.LAYOUT),
+)
+
 
 class BreakReason(ReasonList):
     """Why torch.compile ended a graph."""
@@ -218,9 +233,9 @@ class BreakReason(ReasonList):
 _BREAK_PATTERNS: tuple[tuple[re.Pattern[str], BreakReason], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), reason)
     for pattern, reason in (
-        (r"logging\.Logger|GB0291\b", BreakReason.LOGGING),
+        (r"logging\.Logger|LoggingLogger|GB0291\b", BreakReason.LOGGING),
         (r"reorder a debugging function|builtin.{0,12}print|GB0296\b", BreakReason.PRINT),
-        (r"Data.dependent (branching|assertion)|guard_scalar branch|GB(0034|0035|0170|0360)\b", BreakReason.BRANCH),
+        (r"generic_jump|Data.dependent (branching|assertion)|guard_scalar branch|GB(0034|0035|0170|0360)\b", BreakReason.BRANCH),
         (r"Dynamic shape operator|data-dependent output shape|GB(0036|0037|0246)\b", BreakReason.DYNAMIC_SIZE),
         (r"Tensor\.item\(\)|Tensor\.tolist\(\)|Data dependent operator|GB(0033|0109|0124)\b", BreakReason.ITEM),
         (r"Tensor\.numpy\(\)|numpy|ndarray|GB(0105|0106|0231|0232|0293|0294)\b", BreakReason.NUMPY),

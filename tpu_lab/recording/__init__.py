@@ -1,0 +1,1 @@
+"""Recorders that turn what ran into a `Run`, and the store of the last runs."""

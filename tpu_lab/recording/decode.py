@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..device.events import OpProgram, TensorType
 from ..record.environment import Environment
@@ -17,7 +18,7 @@ from ..record.timing import Timing
 from ..record.totals import Totals, exclusive, kernel_count, line_costs
 from .frames import SourceTable
 from .memory_curve import MemoryBook
-from .raw import ALLOCATED, FREED
+from .raw import RawBuffer, RawOp, read
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -27,14 +28,16 @@ _ids = count(1)
 
 def decode(recorder: Recorder) -> Run:
     """The record of a finished recording."""
-    table, programs = SourceTable(recorder.cells), program_rows(recorder.programs, recorder.happenings.builds)
-    book = MemoryBook(_alive_before(recorder))
-    rows, positions = _replay(recorder.events, book, programs)
-    ops = _columns(rows, recorder, table, book)
+    table = SourceTable(recorder.cells)
+    program_index, programs = program_rows(list(recorder.programs), recorder.happenings.builds)
+    events = list(read(recorder.events))
+    book = MemoryBook(_alive_before(recorder, events))
+    rows, positions = _replay(events, book, program_index, programs)
+    ops = _columns(rows, recorder, program_index, table, book)
     storages, happened = book.storages(), recorder.happenings
 
     def op_before(position: int) -> int:
-        return positions[position] - 1 if position < len(positions) else len(rows) - 1
+        return bisect_left(positions, position) - 1
 
     syncs = happened.syncs(table, recorder.start_ns, op_before)
     fallbacks = happened.fallbacks(table, recorder.start_ns)
@@ -74,72 +77,80 @@ def decode(recorder: Recorder) -> Run:
     )
 
 
-def program_rows(programs: Sequence[OpProgram], builds: Mapping[OpProgram, tuple[int, str]]) -> tuple[Program, ...]:
-    """The programs met as record data."""
-    rows = []
+def program_rows(programs: Sequence[OpProgram], builds: Mapping[OpProgram, tuple[int, str]]) -> tuple[list[int], tuple[Program, ...]]:
+    """The programs met as record data, and for each its index there: host kernels and transfers come as a new object each time."""
+    rows: dict[Program, int] = {}
+    index = []
     for one in programs:
         build_ns, cache = builds.get(one, (0, ""))
         shapes = _specs(one.inputs), _specs(one.outputs)
-        rows.append(Program(one.op, one.kind, *shapes, one.flops, one.bytes_accessed, one.temp_bytes, one.kernels, build_ns, cache))
-    return tuple(rows)
+        row = Program(one.op, one.kind, *shapes, one.flops, one.bytes_accessed, one.temp_bytes, one.kernels, build_ns, cache)
+        index.append(rows.setdefault(row, len(rows)))
+    return index, tuple(rows)
 
 
 def _specs(types: Sequence[TensorType]) -> tuple[TensorSpec, ...]:
     return tuple(TensorSpec(one.dtype, tuple(one.shape)) for one in types)
 
 
-def _alive_before(recorder: Recorder) -> dict[int, int]:
-    """Buffers that were there before the recording: those told at the start, met in an op, or freed without having been allocated."""
+def _alive_before(recorder: Recorder, events: Sequence[tuple[int, RawOp | RawBuffer]]) -> dict[int, int]:
+    """Buffers that were there before the recording: those told at the start, or met in an op or freed without having been allocated."""
     before, made = dict(recorder.before), set()
-    for event in recorder.events:
-        if event[0] == ALLOCATED:
-            made.add(event[1])
-        elif event[0] == FREED and event[1] not in made:
-            before.setdefault(event[1], event[2])
+    for _, event in events:
+        if isinstance(event, RawOp):
+            for number, nbytes in (*event.operands, *event.results):
+                if number not in made:
+                    before.setdefault(number, nbytes)
+        elif event.freed:
+            if event.id not in made:
+                before.setdefault(event.id, event.nbytes)
+        else:
+            made.add(event.id)
     return before
 
 
-def _replay(events: Sequence[Any], book: MemoryBook, programs: Sequence[Program]) -> tuple[list[tuple[Any, ...]], list[int]]:
-    """Plays memory forward; returns the op events, and for each event how many ops were before it."""
-    rows: list[tuple[Any, ...]] = []
+def _replay(
+    events: Sequence[tuple[int, RawOp | RawBuffer]], book: MemoryBook, program_index: Sequence[int], programs: Sequence[Program]
+) -> tuple[list[RawOp], list[int]]:
+    """Plays memory forward; returns the ops and their positions in the event list."""
+    rows: list[RawOp] = []
     positions = []
-    for event in events:
-        position = len(rows)
-        positions.append(position)
-        if event[0] == ALLOCATED:
-            book.allocated(event[1], event[2], position)
-        elif event[0] == FREED:
-            book.freed(event[1], position)
-        else:
-            program = programs[event[0]]
-            book.op(position, event[9], event[10], program.inputs, program.outputs, program.temp_bytes or 0)
+    for at, event in events:
+        if isinstance(event, RawOp):
+            program = programs[program_index[event.program]]
+            book.op(len(rows), event.operands, event.results, program.inputs, program.outputs, program.temp_bytes or 0)
             rows.append(event)
+            positions.append(at)
+        elif event.freed:
+            book.freed(event.id, len(rows))
+        else:
+            book.allocated(event.id, event.nbytes, len(rows))
     return rows, positions
 
 
-def _columns(rows: Sequence[tuple[Any, ...]], recorder: Recorder, table: SourceTable, book: MemoryBook) -> Ops:
-    """Op events as columns, with backward ops linked to their forward ops."""
+def _columns(rows: Sequence[RawOp], recorder: Recorder, program_index: Sequence[int], table: SourceTable, book: MemoryBook) -> Ops:
+    """Ops as columns, with backward ops linked to their forward ops."""
     forward = _links(rows, recorder.first_sequence)
-    module = [row[5] for row in rows]
+    module = [row.module for row in rows]
     for i, link in enumerate(forward):
         if link >= 0 and module[i] < 0:
             module[i] = module[link]
     return Ops(
         id=tuple(range(len(rows))),
-        program=tuple(row[0] for row in rows),
+        program=tuple(program_index[row.program] for row in rows),
         module=tuple(module),
-        location=tuple(table.place(row[3]) for row in rows),
-        cell_location=tuple(table.place(row[4]) for row in rows),
+        location=tuple(table.place(row.user, row.user_at) for row in rows),
+        cell_location=tuple(table.place(row.cell, row.cell_at) for row in rows),
         forward=tuple(forward),
-        start_ns=tuple(row[1] - recorder.start_ns for row in rows),
-        duration_ns=tuple(row[2] - row[1] for row in rows),
-        thread=tuple(row[8] for row in rows),
-        reads=tuple(book.indices(row[9]) for row in rows),
-        writes=tuple(book.indices(row[10]) for row in rows),
+        start_ns=tuple(row.start_ns - recorder.start_ns for row in rows),
+        duration_ns=tuple(row.end_ns - row.start_ns for row in rows),
+        thread=tuple(row.thread for row in rows),
+        reads=tuple(book.indices(row.operands) for row in rows),
+        writes=tuple(book.indices(row.results) for row in rows),
     )
 
 
-def _links(rows: Sequence[tuple[Any, ...]], first_sequence: int) -> list[int]:
+def _links(rows: Sequence[RawOp], first_sequence: int) -> list[int]:
     """For each op the id of its forward op (see `Ops.forward`).
 
     An autograd node takes the next sequence number of its thread just before its forward op runs, so that op is the first one
@@ -148,13 +159,12 @@ def _links(rows: Sequence[tuple[Any, ...]], first_sequence: int) -> list[int]:
     first: dict[int, int] = {}
     links = []
     for i, row in enumerate(rows):
-        sequence, backward = row[6], row[7]
-        if backward < 0:
-            if sequence >= first_sequence:
-                first.setdefault(sequence, i)
-            links.append(NOT_BACKWARD)
-        else:
-            links.append(first.get(backward, -1))
+        if row.backward >= 0:
+            links.append(first.get(row.backward, -1))
+            continue
+        if row.sequence >= first_sequence:
+            first.setdefault(row.sequence, i)
+        links.append(NOT_BACKWARD)
     return links
 
 

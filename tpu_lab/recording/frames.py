@@ -20,9 +20,6 @@ from ..record.source import Location, Source, SourceLine
 INTERNAL, USER, CELL = 0, 1, 2
 """What a frame is: machinery, the user's code, or the cell that is recorded."""
 
-Place = tuple[CodeType, int]
-"""A code object and the offset of the instruction that was running (`frame.f_lasti`)."""
-
 _CELL_NAME = re.compile(r"<ipython-input-|[/\\]ipykernel_\d+[/\\]|^<tpu-cell")
 _MACHINERY = (
     "torch",
@@ -109,11 +106,10 @@ class SourceTable:
             if cell.current:
                 self._file(filename)
 
-    def place(self, place: Place | None) -> int:
-        """Index of a place's location; -1 for None."""
-        if place is None:
+    def place(self, code: CodeType | None, instruction: int) -> int:
+        """Index of the location of an instruction in a code object (`frame.f_lasti`); -1 for no code."""
+        if code is None:
             return -1
-        code, instruction = place
         key = (id(code), instruction)
         index = self._places.get(key)
         if index is None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ..device.events import OpProgram
 from ..record.happenings import Failure, Fallback, GraphBreak, Recompile, Sync
 from ..record.privacy import message as clean
-from ..record.reasons import BreakReason, RecompileReason
+from ..record.reasons import BreakReason, FallbackReason, RecompileReason
 from .frames import SourceTable
 
 LIMIT = 10_000
@@ -37,7 +37,7 @@ class Counts:
 
 
 class Happenings:
-    """Raw rare events. Places are the recorder's pairs (user, cell); positions are lengths of its event list."""
+    """Raw rare events. Positions are lengths of the recorder's event list."""
 
     def __init__(self) -> None:
         self.counts = Counts()
@@ -63,7 +63,7 @@ class Happenings:
     def fallback(self, op: str, reason: str, bytes_out: int, bytes_in: int, start_ns: int, end_ns: int, places: Any) -> None:
         self.counts.fallbacks += 1
         self.counts.fallback_ns += end_ns - start_ns
-        _add(self._fallbacks, (op, reason, bytes_out, bytes_in, start_ns, end_ns, places))
+        _add(self._fallbacks, (op, FallbackReason.from_text(reason).id, bytes_out, bytes_in, start_ns, end_ns, places))
 
     def graph_break(self, message: str, filename: str, line: int, reason: str) -> None:
         self.counts.graph_breaks += 1
@@ -86,13 +86,13 @@ class Happenings:
 
     def syncs(self, table: SourceTable, start_ns: int, op_before: Callable[[int], int]) -> tuple[Sync, ...]:
         return tuple(
-            Sync(reason, nbytes, start - start_ns, end - start, table.place(places[0]), table.place(places[1]), op_before(position))
+            Sync(reason, nbytes, start - start_ns, end - start, table.place(*places[:2]), table.place(*places[2:]), op_before(position))
             for reason, nbytes, start, end, places, position in self._syncs
         )
 
     def fallbacks(self, table: SourceTable, start_ns: int) -> tuple[Fallback, ...]:
         return tuple(
-            Fallback(op, reason, out, back, start - start_ns, end - start, table.place(places[0]), table.place(places[1]))
+            Fallback(op, reason, out, back, start - start_ns, end - start, table.place(*places[:2]), table.place(*places[2:]))
             for op, reason, out, back, start, end, places in self._fallbacks
         )
 
@@ -116,7 +116,7 @@ class Happenings:
 
     def failures(self, table: SourceTable, op_before: Callable[[int], int]) -> tuple[Failure, ...]:
         return tuple(
-            Failure(op, kind, message, table.place(places[0]), table.place(places[1]), op_before(position))
+            Failure(op, kind, message, table.place(*places[:2]), table.place(*places[2:]), op_before(position))
             for op, kind, message, places, position in self._failures
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..record.memory import CurvePoint, LineBytes, LiveTensor, Memory, Storages
@@ -10,6 +10,9 @@ from ..record.ops import TensorSpec
 
 CURVE_POINTS = 400
 LARGEST = 100
+
+Buffers = Sequence[tuple[int, int]]
+"""Buffers as pairs of id and bytes."""
 
 
 @dataclass
@@ -67,15 +70,17 @@ class MemoryBook:
             storage.died, storage.died_tick = position, self._tick
             self.live -= storage.nbytes
 
-    def op(
-        self, position: int, reads: Sequence[int], writes: Sequence[int], inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], temp: int
-    ) -> None:
+    def op(self, position: int, reads: Buffers, writes: Buffers, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], temp: int) -> None:
         """An op ran; its results are alive already, its scratch memory counts on top."""
-        for number, spec in zip(reads, inputs, strict=False) if len(reads) == len(inputs) else ():
+        for number, nbytes in (*reads, *writes):
+            if self._storages[self._index[number]].nbytes != nbytes:
+                self.allocated(number, nbytes, position)
+        for (number, _), spec in zip(reads, inputs, strict=False) if len(reads) == len(inputs) else ():
             self._describe(number, spec)
-        for place, number in enumerate(writes):
+        operands = {number for number, _ in reads}
+        for place, (number, _) in enumerate(writes):
             storage = self._storages[self._index[number]]
-            if storage.made_by < 0 and storage.born >= 0 and number not in reads:
+            if storage.made_by < 0 and storage.born >= 0 and number not in operands:
                 storage.made_by = position
             if len(writes) == len(outputs):
                 self._describe(number, outputs[place])
@@ -93,9 +98,9 @@ class MemoryBook:
         if storage.spec < 0:
             storage.spec = self._specs.setdefault(spec, len(self._specs))
 
-    def indices(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Buffer numbers as indices of the storage table."""
-        return tuple(self._index[number] for number in numbers)
+    def indices(self, buffers: Buffers) -> tuple[int, ...]:
+        """Buffers as indices of the storage table."""
+        return tuple(self._index[number] for number, _ in buffers)
 
     def storages(self) -> Storages:
         """The table of storages."""

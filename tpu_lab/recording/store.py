@@ -60,3 +60,13 @@ class RunStore:
 
 store = RunStore()
 """The process's runs."""
+
+
+def runs() -> list[Run]:
+    """The process's last runs, oldest first."""
+    return store.runs()
+
+
+def get(name: str = "") -> Run:
+    """A run by id or name, the latest of all without one. Raises RunNotFoundError."""
+    return store.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.findings import with_findings
 from ..analysis.op_groups import op_groups
 from ..record.findings import Finding
 from ..record.reasons import FindingKind
@@ -21,6 +22,7 @@ FINDINGS = 12
 
 def run_html(run: Run) -> str:
     """The fragment for a run."""
+    run = with_findings(run)
     parts = [_summary(run), *_failures(run)]
     if run.comparison is not None:
         parts.append(element("div", *comparison_parts(run.comparison), style="margin:12px 0"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from . import theme
 from .markup import Markup, element
 
-FRAME = f"border:1px solid {theme.LINE};border-radius:6px;padding:12px 16px;margin:4px 0;max-width:1100px;overflow-x:auto"
+FRAME = f"border:1px solid {theme.LINE};border-radius:6px;padding:12px 16px;margin:4px 0;max-width:1100px"
 CELL = "padding:0 10px 0 0;border:0;background:transparent;line-height:20px;vertical-align:top;max-width:none"
 CODE_SPAN = f"{theme.CODE};font-size:12px;background:#8a90991f;border-radius:3px;padding:0 3px;color:inherit"
 
@@ -73,7 +73,8 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], row_styles: 
         ]
         body.append(element("tr", *cells, style=f"background:transparent;{row_styles[n] if row_styles else ''}"))
     style = f"border-collapse:collapse;border:0;margin:0;table-layout:auto;font-size:12px;color:{theme.TEXT}"
-    return element("table", element("thead", element("tr", *head, style="background:transparent")), element("tbody", *body), style=style)
+    parts = element("thead", element("tr", *head, style="background:transparent")), element("tbody", *body)
+    return element("div", element("table", *parts, style=style), style="overflow-x:auto")  # wide tables scroll, not the page
 
 
 def bar(share: float, width: int = 56) -> Markup:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..analysis.findings import with_findings
 from ..record.codec import dumps, to_data
 from ..record.memory import Storages
 from ..record.run import Run
@@ -20,6 +21,7 @@ _SAMPLE = 2_000
 
 def mime_bundle(run: Run, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """`text/plain`, `text/html` and the record. The record is cut to about `max_bytes`; what was cut is counted in it."""
+    run = with_findings(run)
     return {"text/plain": text.summary(run), "text/html": html.run_html(run), MIME_TYPE: to_data(shrink(run, max_bytes))}
 
 

@@ -90,8 +90,12 @@ def with_unit(value: float | None, units: tuple[Unit, ...]) -> str:
     if value == 0:
         return "0"
     unit = best_unit(value, units)
-    number = count(round(value)) if unit.scale == 1 else digits(value / unit.scale)
-    return f"{number}{NBSP}{unit.name}"
+    return f"{_number(value, unit)}{NBSP}{unit.name}"
+
+
+def _number(value: float, unit: Unit) -> str:
+    """Three digits; base units are whole."""
+    return count(round(value)) if unit.scale == 1 else digits(value / unit.scale)
 
 
 def duration(ns: float | None) -> str:
@@ -139,6 +143,8 @@ def percent(part: float, whole: float) -> str:
     if not whole:
         return NOTHING
     value = 100 * part / whole
+    if 0 < value < 0.005:
+        return f"<0.01{NBSP}%"
     return f"{round(value) if value >= 9.95 else digits(value, narrow=True)}{NBSP}%"
 
 
@@ -158,6 +164,6 @@ def spread(timing: Timing, unit: Unit | None = None) -> str:
     if not timing.later_ns:
         return NOTHING
     own = unit or best_unit(timing.high_ns, TIME)
-    low, high = digits(timing.low_ns / own.scale), digits(timing.high_ns / own.scale)
+    low, high = _number(timing.low_ns, own), _number(timing.high_ns, own)
     text = low if low == high else f"{low}{NOTHING}{high}"
     return text if unit else f"{text}{NBSP}{own.name}"

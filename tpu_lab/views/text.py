@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.findings import with_findings
 from ..analysis.op_groups import op_groups
 from ..record.comparison import Comparison
 from ..record.findings import Finding
@@ -17,6 +18,7 @@ TOP_OPS = 10
 
 def summary(run: Run) -> str:
     """The whole run as text. Ends without a line break."""
+    run = with_findings(run)
     blocks = [overview(run)]
     if run.comparison is not None:
         blocks.append(comparison(run.comparison))

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.record import samples
+from tpu_lab.analysis.findings import findings, with_findings
+from tpu_lab.analysis.op_groups import op_groups
+from tpu_lab.record import Run
+from tpu_lab.record.happenings import Fallback, GraphBreak, Recompile, Sync
+from tpu_lab.record.source import Location, Source
+
+PLACES = (Location(0, 4), Location(0, 5), Location(1, 9), Location(0, 4, 8))
+
+
+def run(**parts: tuple[object, ...]) -> Run:
+    return Run(sources=(Source("cell", "cell"), Source("net.py", "file")), locations=PLACES, **parts)  # type: ignore[arg-type]
+
+
+def test_equal_syncs_on_one_line_are_one_finding() -> None:
+    syncs = (Sync("item", 4, 0, 1_000, 0, 0), Sync("item", 4, 0, 2_000, 3, 3), Sync("item", 4, 0, 500, 1, 1), Sync("cpu", 800, 0, 9_000, 0, 0))
+    found = findings(run(syncs=syncs))
+    assert [(f.id, f.count, f.cost_ns, f.bytes) for f in found] == [("TL201", 1, 9_000, 800), ("TL201", 2, 3_000, 8), ("TL201", 1, 500, 4)]
+    assert found[1].title == ".item() waits for the device" and "detach" in found[1].remedy and found[1].location == 0
+
+
+def test_the_place_inside_tells_syncs_apart() -> None:
+    syncs = (Sync("item", 4, 0, 1, 2, 0), Sync("item", 4, 0, 1, 0, 0))
+    assert len(findings(run(syncs=syncs))) == 2
+
+
+def test_fallbacks_name_the_operator_and_what_moved() -> None:
+    row = Fallback("aten.kthvalue.default", "no_lowering", 1_000, 24, 0, 96, 0, 0)
+    found = findings(run(fallbacks=(row, row, replace(row, op="aten.lu.default"))))
+    assert [(f.id, f.title, f.count, f.cost_ns, f.bytes) for f in found] == [
+        ("TL202", "aten.kthvalue runs on the host: no TPU lowering", 2, 192, 2_048),
+        ("TL202", "aten.lu runs on the host: no TPU lowering", 1, 96, 1_024),
+    ]
+
+
+def test_recompiles_and_breaks_carry_the_compiler_s_words() -> None:
+    found = findings(
+        run(
+            recompiles=(Recompile("shape", "step", "size 4, not 5", 7, 0, 0), Recompile("shape", "step", "size 4, not 6", 8, 0, 0)),
+            graph_breaks=(GraphBreak("print", "builtin print", 1, 1, 3), GraphBreak("moon", "new words", 0, 0)),
+        )
+    )
+    assert [(f.id, f.count, f.cost_ns, f.message) for f in found] == [
+        ("TL301", 2, 15, "size 4, not 6"),
+        ("TL302", 3, None, "builtin print"),
+        ("TL302", 1, None, "new words"),
+    ]
+    assert found[2].title == "torch.compile ended the graph"
+
+
+@pytest.mark.parametrize(("reason", "goes"), [("item", "TL201"), ("branch", "TL201"), ("print", "TL201"), ("call", ""), ("logging", "")])
+def test_a_break_where_a_value_is_read_goes_away_with_the_sync(reason: str, goes: str) -> None:
+    sync = Sync("item", 4, 0, 1_000, 0, 0)
+    found = findings(run(syncs=(sync,), graph_breaks=(GraphBreak(reason, "", 0, 0),)))
+    assert found[-1].id == "TL302" and found[-1].goes_away_with == goes
+    assert bool(found[-1].remedy) == (not goes)
+    elsewhere = findings(run(syncs=(sync,), graph_breaks=(GraphBreak(reason, "", 1, 1),)))
+    assert not elsewhere[-1].goes_away_with
+
+
+def test_a_break_without_a_line_depends_on_nothing() -> None:
+    found = findings(run(syncs=(Sync("item", 4, 0, 1),), graph_breaks=(GraphBreak("item"),)))
+    assert not any(f.goes_away_with for f in found)
+
+
+def test_dear_ones_come_first_and_unknown_costs_last() -> None:
+    found = findings(
+        run(
+            syncs=(Sync("item", 4, 0, 10, 0, 0), Sync("cpu", 4, 0, 30, 1, 1)),
+            recompiles=(Recompile("shape", "", "", 20, 1, 1), Recompile("dtype", "", "", 0, 0, 0)),
+            graph_breaks=(GraphBreak("item", "", 0, 0), GraphBreak("call", "", 2, -1)),
+        )
+    )
+    assert [f.cost_ns for f in found] == [30, 20, 10, None, None, None]
+    assert [f.goes_away_with for f in found] == ["", "", "", "", "", "TL201"]
+
+
+def test_unknown_reasons_show_the_original_word() -> None:
+    found = findings(run(syncs=(Sync("moonlight", 0, 0, 1, 0, 0),)))
+    assert found[0].message == "moonlight" and found[0].bytes is None
+
+
+def test_findings_are_worked_out_once() -> None:
+    done = with_findings(run(syncs=(Sync("item", 4, 0, 1_000, 0, 0),)))
+    assert len(done.findings) == 1 and with_findings(done) is done
+    assert with_findings(Run()).findings == ()
+
+
+def test_ops_are_grouped_by_what_and_where() -> None:
+    groups = op_groups(samples.run())
+    assert [(g.op, g.module, g.line, g.backward, g.count, g.time_ns) for g in groups] == [
+        ("aten.kthvalue", "", 4, False, 1, 48_000_000),
+        ("aten.mm", "Net.proj", 2, False, 1, 2_000_000),
+        ("aten.mm", "Net.proj", 2, True, 1, 900_000),
+        ("aten.mm", "", 0, True, 1, 40_000),
+    ]
+    assert groups[0].flops is None and groups[1].flops == 2.0e9 and groups[1].bytes == 800_000_000
+    assert op_groups(samples.run(), limit=1) == groups[:1]
+
+
+def test_programs_of_one_op_that_differ_only_in_operands_are_one_group() -> None:
+    base = samples.run()
+    other = replace(base.programs[0], inputs=(), flops=None)
+    ops = replace(base.ops.keep([0, 0, 0]), program=(0, 1, 1))
+    group = op_groups(replace(base, ops=ops, programs=(base.programs[0], other)))[0]
+    assert (group.count, group.time_ns, group.flops, group.bytes) == (3, 6_000_000, None, 2_400_000_000)

@@ -1,0 +1,133 @@
+"""What runs at every op while recording: as few steps as possible, and nothing that the garbage collector has to follow.
+
+Closures over local names instead of methods, numbers instead of objects; everything else waits until the recording is decoded.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+
+from ..device.events import BufferView, OpProgram
+from .frames import CELL, CellText, classify
+from .module_paths import ThreadStack
+from .raw import NOWHERE, Places
+
+sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
+autograd_node: Callable[[], Any] = torch._C._current_autograd_node
+graph_task: Callable[[], int] = torch._C._current_graph_task_id
+
+
+class Locate(Protocol):
+    """Finds the user's places at or above a frame."""
+
+    def __call__(self, frame: FrameType | None, stack: ThreadStack) -> Places: ...
+
+
+class OpListener(Protocol):
+    """`Observer.op`."""
+
+    def __call__(self, program: OpProgram, start_ns: int, end_ns: int, inputs: Sequence[BufferView], outputs: Sequence[BufferView]) -> None: ...
+
+
+class BufferListener(Protocol):
+    """`Observer.allocated` and `Observer.freed`."""
+
+    def __call__(self, buffer: BufferView) -> None: ...
+
+
+def locator(kinds: dict[str, int], cells: Mapping[str, CellText], base: FrameType | None) -> Locate:
+    """A `Locate`. `kinds` caches what a file is; no walk goes above `base`, nor above the frame that runs the innermost module."""
+
+    def locate(frame: FrameType | None, stack: ThreadStack) -> Places:
+        anchor = stack.anchor
+        user, user_at = None, 0
+        while frame is not None:
+            if frame is anchor:
+                return stack.places if user is None else (user, user_at, stack.places[2], stack.places[3])
+            code = frame.f_code
+            kind = kinds.get(code.co_filename)
+            if kind is None:
+                kind = kinds[code.co_filename] = classify(code.co_filename, cells)
+            if kind:
+                if kind == CELL:
+                    at = frame.f_lasti
+                    return (code, at, code, at) if user is None else (user, user_at, code, at)
+                if user is None:
+                    user, user_at = code, frame.f_lasti
+            if frame is base:
+                break
+            frame = frame.f_back
+        return NOWHERE if user is None else (user, user_at, None, 0)
+
+    return locate
+
+
+def op_listener(
+    events: list[Any],
+    programs: dict[OpProgram, int],
+    threads: Callable[[], ThreadStack],
+    locate: Locate,
+    caller: Callable[[], Places],
+    room: int,
+    full: Callable[[], None],
+) -> OpListener:
+    """Appends op events to `events`. `caller` says who called backward, for threads without user frames; `full` hears of ops beyond `room`."""
+    append, known = events.extend, programs.get
+    left = room
+
+    def op(program: OpProgram, start_ns: int, end_ns: int, inputs: Sequence[BufferView], outputs: Sequence[BufferView]) -> None:
+        nonlocal left
+        if left <= 0:
+            full()
+            return
+        left -= 1
+        stack = threads()
+        user, user_at, cell, cell_at = locate(sys._getframe(1), stack)
+        node = autograd_node()
+        if node is None:
+            sequence, backward = sequence_number() - 1, -1
+        else:
+            sequence, backward = -1, node._sequence_nr()
+            if user is None:
+                user, user_at, cell, cell_at = caller()
+        index = known(program)
+        if index is None:
+            index = programs[program] = len(programs)
+        row = [index, start_ns, end_ns, user, user_at, cell, cell_at, stack.module, sequence, backward, stack.index, len(inputs), len(outputs)]
+        for buffer in inputs:
+            row.append(buffer.id)
+            row.append(buffer.nbytes)
+        for buffer in outputs:
+            row.append(buffer.id)
+            row.append(buffer.nbytes)
+        append(row)
+
+    return op
+
+
+def buffer_listener(events: list[Any], kind: int, room: int) -> BufferListener:
+    """Appends allocations or frees to `events` (`kind`: `raw.ALLOCATED` or `raw.FREED`); none once it is as long as `room` ops make it."""
+    append = events.extend
+    limit = room * 40
+
+    def listen(buffer: BufferView) -> None:
+        if len(events) < limit:
+            append((kind, buffer.id, buffer.nbytes))
+
+    return listen
+
+
+def thread_stacks(known: dict[int, ThreadStack]) -> Callable[[], ThreadStack]:
+    """The calling thread's stack; made at the first call of a thread."""
+    find = known.get
+
+    def stack() -> ThreadStack:
+        return find(get_ident()) or known.setdefault(get_ident(), ThreadStack(len(known)))
+
+    return stack
