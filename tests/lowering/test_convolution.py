@@ -70,10 +70,11 @@ WINDOWS = [
     pytest.param({"stride": 3, "dilation": 2, "padding": 1}, id="holes"),
     pytest.param({"transposed": True, "stride": 2, "output_padding": 1, "padding": 1}, id="transposed"),
     pytest.param({"transposed": True, "stride": 3, "dilation": 2, "output_padding": 2}, id="transposed-dilated"),
+    pytest.param({"transposed": True, "dilation": 2, "output_padding": 1, "padding": 1}, id="transposed-uneven"),
 ]
 
 
-@pytest.mark.parametrize("groups", [1, 2, 4], ids=lambda g: f"groups{g}")
+@pytest.mark.parametrize("groups", [1, 2, 4], ids=["dense", "split", "depthwise"])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows(window: dict[str, Any], groups: int) -> None:
     check_both(conv_arguments((8, 7), 3, torch.float32, groups=groups, **window))

@@ -87,11 +87,16 @@ def _dense_forward(x: Array, w: Array, window: Window) -> Array:
     )
 
 
+def _flipped(w: Array, groups: int) -> Array:
+    """The kernel of the transposed convolution: reversed in space, input and output channels exchanged within each group."""
+    reverse = jnp.flip(w, tuple(range(2, w.ndim)))
+    swapped = reverse.reshape(groups, w.shape[0] // groups, *w.shape[1:]).swapaxes(1, 2)
+    return swapped.reshape(groups * w.shape[1], w.shape[0] // groups, *w.shape[2:])
+
+
 def _dense_input_gradient(y: Array, w: Array, window: Window, size: Sequence[int]) -> Array:
     """The transposed convolution: y with `stride - 1` holes between its elements, against the flipped kernel, channels swapped per group."""
-    groups, kernel = window.groups, w.shape[2:]
-    flipped = jnp.flip(w, tuple(range(2, w.ndim)))
-    swapped = flipped.reshape(groups, w.shape[0] // groups, *w.shape[1:]).swapaxes(1, 2)
+    kernel = w.shape[2:]
     padding = []
     for n, m, k, s, p, d in zip(size, y.shape[2:], kernel, window.stride, window.padding, window.dilation, strict=True):
         reach = d * (k - 1)
@@ -99,13 +104,13 @@ def _dense_input_gradient(y: Array, w: Array, window: Window, size: Sequence[int
         padding.append((low, n + reach - ((m - 1) * s + 1) - low))
     return lax.conv_general_dilated(
         y,
-        swapped.reshape(groups * w.shape[1], w.shape[0] // groups, *kernel),
+        _flipped(w, window.groups),
         (1,) * len(kernel),
         padding,
         lhs_dilation=window.stride,
         rhs_dilation=window.dilation,
         dimension_numbers=_numbers(len(kernel)),
-        feature_group_count=groups,
+        feature_group_count=window.groups,
         precision=matmul_precision(y.dtype),
         preferred_element_type=opmath(y.dtype),
     )
@@ -196,7 +201,12 @@ def input_gradient(y: Array, w: Array, window: Window, size: Sequence[int]) -> A
         single = replace(window, groups=1)
         return _per_group(lambda y, w: input_gradient(y, w, single, size), window.groups, (y, 1), (w, 0), 1)
 
+    mirrored = replace(window, padding=tuple(d * (k - 1) - p for d, k, p in zip(window.dilation, kernel, window.padding, strict=True)))
+    without_holes = all(s == 1 for s in window.stride) and min(mirrored.padding, default=0) >= 0
+
     def positions(y: Array, w: Array) -> Array:
+        if without_holes and mirrored.output_size(y.shape[2:], kernel) == tuple(size):
+            return _position_forward(widened(y), widened(_flipped(w, window.groups)), mirrored)
         x = _spec((y.shape[0], w.shape[1] * window.groups, *size), opmath(y.dtype))
         grad: Array
         (grad,) = jax.linear_transpose(lambda x: _position_forward(x, widened(w), window), x)(widened(y))
