@@ -35,7 +35,7 @@ def autoload() -> None:
             _autoload()
     except Exception as error:  # an exception here would break `import torch`: it is kept and shown at the first use
         state.outcome = "failed"
-        state.reason = f"tpu_lab could not register the device tpu: {type(error).__name__}: {error}. Reinstall tpu-lab, or set TPU_LAB_AUTOLOAD=0 to keep it out."
+        state.reason = f"tpu_lab could not register the device tpu: {type(error).__name__}: {error}. {remedy()}"
         _keep_for_first_use()
 
 
@@ -70,8 +70,8 @@ def other_backend() -> str:
     name = torch._C._get_privateuse1_backend_name()
     if name not in ("privateuseone", "tpu") or (name == "tpu" and hasattr(torch, "tpu")):
         return (
-            f"the PrivateUse1 device of this process is {name!r} already, and PyTorch has room for one. tpu_lab stays out as a device and only records; "
-            f"start Python without that backend to use tpu_lab's device"
+            f"the PrivateUse1 device of this process is {name!r} already, and PyTorch has room for one. tpu_lab stays out as a device and only "
+            f"records; start Python without that backend to use tpu_lab's device"
         )
     if importlib.util.find_spec("torch_tpu") is not None and has_tpu_chip():
         return "torch_tpu is installed and this machine has a TPU, so torch_tpu owns the device tpu; tpu_lab only records"
@@ -94,6 +94,12 @@ def has_tpu_chip() -> bool:
         if vendor == "0x1ae0" and (os.path.isdir("/dev/vfio") or os.path.exists("/dev/accel0")):
             return True
     return False
+
+
+def remedy() -> str:
+    """What to do where registering failed: the torch to install if this one is outside the tested range."""
+    note = version_note()
+    return note or "Reinstall tpu-lab, or set TPU_LAB_AUTOLOAD=0 to keep it out."
 
 
 def version_note() -> str:

@@ -14,9 +14,9 @@ from ..lowering import strided
 from ..xla import _jax_internals as jax_internals
 from . import _torch_internals as internals
 from . import tensors
-from .memory import Buffer
 from .events import TensorType
 from .host import host_to_numpy
+from .memory import Buffer
 from .numbers import integer, number
 from .plan import Plan
 from .tensors import Layout, extent

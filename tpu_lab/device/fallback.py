@@ -75,7 +75,6 @@ class Crossing:
         self.bytes_in += value.numel() * value.element_size()
         return result
 
-
     @staticmethod
     def device_results(result: Any) -> list[torch.Tensor]:
         """The device tensors among results."""

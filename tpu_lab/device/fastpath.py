@@ -134,7 +134,10 @@ def _source(plan: Plan) -> str:
     ]
     if plan.in_place:
         lines.append(f"    if b0.shared or journals: {general}")
-    lines += ["    if ledger.live + entry.bytes > ledger.limit: refuse(entry.bytes, plan.aten)", f"    arrays = [{', '.join(f'a{i}' for i in tensors_at)}]"]
+    lines += [
+        "    if ledger.live + entry.bytes > ledger.limit: refuse(entry.bytes, plan.aten)",
+        f"    arrays = [{', '.join(f'a{i}' for i in tensors_at)}]",
+    ]
     if len(tensors_at) > 1:
         lines.append("    if None in arrays: arrays = [a for a in arrays if a is not None]")
     lines += ["    moves = entry.moves", "    if moves:"]
@@ -214,7 +217,9 @@ def _results(plan: Plan, tensors_at: list[int]) -> list[str]:
     if plan.return_count > 1:
         return [
             "    results = tuple([None if f is None else wrap(x, f.size, f.dtype, f.stride) for f, x in entry.pair(outputs)])",
-            f"    if observer is not None: observer.op(entry.info, start, now(), {buffers}, [r.untyped_storage().buffer for r in results if r is not None])",
+            "    if observer is not None:",
+            "        made = [r.untyped_storage().buffer for r in results if r is not None]",
+            f"        observer.op(entry.info, start, now(), {buffers}, made)",
             "    return results",
         ]
     return [

@@ -34,7 +34,9 @@ _DEVICE_KERNELS: dict[str, Callable[..., Any]] = {
     **{name: views.view_kernel(name) for name in views.VIEW_KERNELS},
     **OWN_KERNELS,
 }
-_NEVER = frozenset({"_unsafe_view", "empty_like", "new_empty", "new_empty_strided", "lift", "copy", "_to_copy", "empty.names", "empty_permuted", "resize"})
+_NEVER = frozenset(
+    {"_unsafe_view", "empty_like", "new_empty", "new_empty_strided", "lift", "copy", "_to_copy", "empty.names", "empty_permuted", "resize"}
+)
 """Overloads whose composite in torch is better than a program: they only make tensors or views."""
 
 _libraries: list[torch.library.Library] = []

@@ -11,7 +11,16 @@ from typing import Any
 import torch
 
 _MASKS = (torch.bool, torch.uint8)
-INDEXING = ("index.Tensor", "index.Tensor_out", "index_put_", "index_put", "index_put.out", "_index_put_impl_", "_unsafe_index.Tensor", "_unsafe_index_put")
+INDEXING = (
+    "index.Tensor",
+    "index.Tensor_out",
+    "index_put_",
+    "index_put",
+    "index_put.out",
+    "_index_put_impl_",
+    "_unsafe_index.Tensor",
+    "_unsafe_index_put",
+)
 """Overloads that take a list of index tensors, masks among them."""
 
 
@@ -29,7 +38,8 @@ def without_masks(indices: Sequence[torch.Tensor | None], sizes: Sequence[int]) 
         if tuple(index.shape) != covered:
             at = next((i for i, (a, b) in enumerate(zip(index.shape, covered, strict=False)) if a != b), 0)
             raise IndexError(
-                f"The shape of the mask {list(index.shape)} at index {at} does not match the shape of the indexed tensor {list(sizes)} at index {len(found) + at}"
+                f"The shape of the mask {list(index.shape)} at index {at} does not match the shape of the indexed tensor {list(sizes)} "
+                f"at index {len(found) + at}"
             )
         if index.ndim == 0:
             raise IndexError("a 0-dim mask is handled by torch before it reaches the device")
@@ -65,6 +75,10 @@ def _on_device(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor | No
     return [i if i is None or i.device.type == "tpu" else i.to("tpu") for i in indices]
 
 
-def _is_fill(self: torch.Tensor, indices: Sequence[torch.Tensor | None], values: torch.Tensor, accumulate: bool = False, *rest: Any, **kwargs: Any) -> bool:
+def _is_fill(
+    self: torch.Tensor, indices: Sequence[torch.Tensor | None], values: torch.Tensor, accumulate: bool = False, *rest: Any, **kwargs: Any
+) -> bool:
     mask = indices[0] if len(indices) == 1 else None
-    return mask is not None and mask.dtype in _MASKS and values.numel() == 1 and not accumulate and tuple(mask.shape) == tuple(self.shape[: mask.ndim])
+    return (
+        mask is not None and mask.dtype in _MASKS and values.numel() == 1 and not accumulate and tuple(mask.shape) == tuple(self.shape[: mask.ndim])
+    )

@@ -147,7 +147,10 @@ def available_bytes() -> int:
                     available = int(line.split()[1]) * 1024
     except OSError:
         pass  # no /proc (macOS): physical memory stands in
-    for limit_path, used_path in (("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"), ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes")):
+    for limit_path, used_path in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
         limit = _read_int(limit_path)
         if limit is not None:
             available = min(available, max(limit - (_read_int(used_path) or 0), 0))
@@ -173,7 +176,10 @@ def get_memory_limit() -> int:
 
 
 def refuse(nbytes: int, op: str) -> None:
-    """Raises `torch.OutOfMemoryError` for an operator that asks for `nbytes` more, naming the largest live tensors; returns if what died meanwhile makes room."""
+    """Raises `torch.OutOfMemoryError` for an operator that asks for `nbytes` more, naming the largest live tensors.
+
+    Returns if what died meanwhile makes room.
+    """
     settle()
     if ledger.live + nbytes <= ledger.limit:
         return

@@ -35,7 +35,10 @@ def _available(mode: EagerMode) -> EagerMode:
         names = ", ".join(f"EagerMode.{m.name}" for m in EagerMode)
         raise TypeError(f"eager mode: got {mode!r}, accepted are {names}")
     if mode is EagerMode.DEFER_AND_FUSE:
-        raise NotImplementedError("EagerMode.DEFER_AND_FUSE is not in this version of tpu_lab. Use EagerMode.DEFER_NEVER, or torch.compile(backend='tpu') for fused programs.")
+        raise NotImplementedError(
+            "EagerMode.DEFER_AND_FUSE is not in this version of tpu_lab. Use EagerMode.DEFER_NEVER, "
+            "or torch.compile(backend='tpu') for fused programs."
+        )
     return mode
 
 

@@ -70,7 +70,9 @@ def state_of(generator: Any) -> DeviceState:
     if found is None:
         found = _states.get(_token(generator))
     if found is None:
-        raise RuntimeError(f"Expected a 'tpu' device type for generator but found '{generator.device.type}'. Make one with torch.Generator(device='tpu').")
+        raise RuntimeError(
+            f"Expected a 'tpu' device type for generator but found '{generator.device.type}'. Make one with torch.Generator(device='tpu')."
+        )
     return found  # type: ignore[no-any-return]
 
 
@@ -94,7 +96,6 @@ def rename(generator: Any, state: DeviceState) -> None:
 def unregister(number: int) -> None:
     """Forgets a generator that died."""
     _states.pop(number.to_bytes(8, "little"), None)
-
 
 
 def save() -> list[tuple[DeviceState, int, int]]:

@@ -34,7 +34,24 @@ class Entry:
 
     general = False
 
-    __slots__ = ("bytes", "checked", "consume", "donated", "execute", "executable", "fresh", "handlers", "info", "last", "moves", "needed", "random", "rng_steps", "run", "written")
+    __slots__ = (
+        "bytes",
+        "checked",
+        "consume",
+        "donated",
+        "executable",
+        "execute",
+        "fresh",
+        "handlers",
+        "info",
+        "last",
+        "moves",
+        "needed",
+        "random",
+        "rng_steps",
+        "run",
+        "written",
+    )
 
     def __init__(self, traced: Traced, executable: Any, info: OpProgram) -> None:
         self.run: Callable[[Sequence[jax.Array]], list[jax.Array]] = executable.run
@@ -246,6 +263,13 @@ class Resized(Exception):
 
 
 def _name(dtype: torch.dtype) -> str:
-    scalar = {torch.float32: "Float", torch.float64: "Double", torch.int64: "Long", torch.int32: "Int", torch.bool: "Bool", torch.float16: "Half", torch.uint8: "Byte"}
+    scalar = {
+        torch.float32: "Float",
+        torch.float64: "Double",
+        torch.int64: "Long",
+        torch.int32: "Int",
+        torch.bool: "Bool",
+        torch.float16: "Half",
+        torch.uint8: "Byte",
+    }
     return scalar.get(dtype, str(dtype).removeprefix("torch."))
-

@@ -17,7 +17,9 @@ class _Unavailable(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name in ("is_available", "device_count", "_is_in_bad_fork", "manual_seed_all"):
-            return {"is_available": lambda: False, "device_count": lambda: 0, "_is_in_bad_fork": lambda: False, "manual_seed_all": lambda seed: None}[name]
+            return {"is_available": lambda: False, "device_count": lambda: 0, "_is_in_bad_fork": lambda: False, "manual_seed_all": lambda seed: None}[
+                name
+            ]
         if name.startswith("__"):
             raise AttributeError(name)
         raise RuntimeError(self.__dict__["_state"].reason)

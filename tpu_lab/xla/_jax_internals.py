@@ -56,7 +56,9 @@ def result_handlers(avals: Sequence[Any]) -> list[Any]:
     return found
 
 
-def compile_flat(function: Callable[..., Any], avals: Sequence[Any], donate: Sequence[int], options: dict[str, Any] | None) -> tuple[Any, list[Any], Any]:
+def compile_flat(
+    function: Callable[..., Any], avals: Sequence[Any], donate: Sequence[int], options: dict[str, Any] | None
+) -> tuple[Any, list[Any], Any]:
     """Compiles a function of flat array arguments returning a flat sequence of arrays.
 
     Returns the loaded executable (call `execute_sharded(arrays).consume_with_handlers(handlers)`, which checks neither

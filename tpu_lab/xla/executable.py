@@ -80,7 +80,12 @@ def count_kernels(module: Any) -> int:
 
 
 def compile_program(
-    function: Callable[..., Sequence[jax.Array]], avals: Sequence[Any], donate: Sequence[int] = (), *, fast: bool = False, options: Mapping[str, Any] | None = None
+    function: Callable[..., Sequence[jax.Array]],
+    avals: Sequence[Any],
+    donate: Sequence[int] = (),
+    *,
+    fast: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Executable:
     """Traces and compiles `function(*arrays) -> list of arrays` for arguments of these shapes and dtypes (64-bit types on).
 

@@ -1,7 +1,7 @@
 """An FX graph to run: one XLA program for each way its inputs lie in memory.
 
-The guards of Dynamo, and the trace of a decomposition, cover shapes, dtypes and strides, not storage offsets, aliases or how large a storage is; those are part of
-the key here, so a graph is never run on memory it was not built for.
+The guards of Dynamo, and the trace of a decomposition, cover shapes, dtypes and strides, not storage offsets, aliases or how
+large a storage is; those are part of the key here, so a graph is never run on memory it was not built for.
 """
 
 from __future__ import annotations

@@ -15,16 +15,17 @@ LOWER = (
     "conv1d conv2d conv3d conv1d.padding conv2d.padding conv3d.padding conv_transpose1d conv_transpose2d.input conv_transpose3d.input convolution "
     "_convolution addmm addmv addr matmul einsum mm mv linear linalg_vecdot linalg_multi_dot addbmm baddbmm bmm chain_matmul "
     "_thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell scaled_dot_product_attention prelu"
-).split()
+)
 FULL = (
     "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar softplus "
     "layer_norm native_layer_norm group_norm rms_norm norm.Scalar norm.ScalarOpt_dim frobenius_norm.dim nuclear_norm cosine_similarity "
     "poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss "
     "margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits "
     "dist pdist cdist renorm logsumexp prod prod.dim_int softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList upsample_nearest1d "
-    "upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d linalg_vector_norm linalg_matrix_norm"
-).split()
-WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack".split()
+    "upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d linalg_vector_norm "
+    "linalg_matrix_norm"
+)
+WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack"
 _KEY = torch._C.DispatchKey.AutocastPrivateUse1
 _kept: list[torch.library.Library] = []
 
@@ -87,7 +88,7 @@ def apply() -> None:
     library = torch.library.Library("aten", "IMPL")
     _kept.extend([fallthrough, library])
     for names, choose in ((LOWER, _lower), (FULL, _full), (WIDEST, _widest)):
-        for name in names:
+        for name in names.split():
             packet, _, overload = name.partition(".")
             op = getattr(getattr(torch.ops.aten, packet), overload or "default", None)
             if op is not None:

@@ -127,7 +127,9 @@ def to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
     if device.type == "tpu":
         if is_ours(self):
             return self
-        return from_bytes(torch.empty(0, dtype=torch.uint8).set_(self) if self.device.type == "cpu" else torch.empty(0, dtype=torch.uint8).set_(self.cpu()))
+        return from_bytes(
+            torch.empty(0, dtype=torch.uint8).set_(self) if self.device.type == "cpu" else torch.empty(0, dtype=torch.uint8).set_(self.cpu())
+        )
     return to_cpu(self).to(device=device, non_blocking=non_blocking) if device.type != "cpu" else to_cpu(self)
 
 

@@ -13,6 +13,15 @@ from typing import Any
 from .. import modes
 from ..modes import EagerMode, set_eager_mode
 from . import amp, compiler, memory, random, streams
+from .amp import get_amp_supported_dtype
+from .cache import (
+    _clear_cache,
+    _get_cache_hits,
+    _get_cache_misses,
+    _get_cache_requests,
+    _get_cache_stats,
+    _hbm_usage_summary,
+)
 from .devices import (
     DeviceProperties,
     current_device,
@@ -28,15 +37,6 @@ from .devices import (
     set_device,
     synchronize,
 )
-from .amp import get_amp_supported_dtype
-from .cache import (
-    _clear_cache,
-    _get_cache_hits,
-    _get_cache_misses,
-    _get_cache_requests,
-    _get_cache_stats,
-    _hbm_usage_summary,
-)
 from .memory import (
     empty_cache,
     get_memory_limit,
@@ -51,18 +51,78 @@ from .memory import (
     set_memory_limit,
 )
 from .precision import Precision, precision
-from .random import default_generators, get_rng_state, get_rng_state_all, initial_seed, manual_seed, manual_seed_all, seed, seed_all, set_rng_state, set_rng_state_all
+from .random import (
+    default_generators,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 from .streams import Event, Stream, current_stream, default_stream, set_stream, stream
 
 __all__ = [
-    "DeviceProperties", "EagerMode", "Event", "Precision", "Stream", "amp", "compiler", "current_device", "current_stream", "default_generators",
-    "default_stream", "device", "device_count", "device_of", "empty_cache", "get_amp_supported_dtype", "get_device_capability", "get_device_name",
-    "get_device_properties", "get_memory_limit", "get_rng_state", "get_rng_state_all", "initial_seed", "is_available", "is_bf16_supported",
-    "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory", "memory_allocated",
-    "memory_reserved", "memory_stats", "memory_summary", "precision", "random", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
-    "set_eager_mode", "set_memory_limit", "set_rng_state", "set_rng_state_all", "set_stream", "stream", "streams", "synchronize",
-    "_clear_cache", "_get_cache_hits", "_get_cache_misses", "_get_cache_requests", "_get_cache_stats", "_hbm_usage_summary",
-]  # fmt: skip
+    "DeviceProperties",
+    "EagerMode",
+    "Event",
+    "Precision",
+    "Stream",
+    "_clear_cache",
+    "_get_cache_hits",
+    "_get_cache_misses",
+    "_get_cache_requests",
+    "_get_cache_stats",
+    "_hbm_usage_summary",
+    "amp",
+    "compiler",
+    "current_device",
+    "current_stream",
+    "default_generators",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "get_amp_supported_dtype",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_memory_limit",
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "precision",
+    "random",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_eager_mode",
+    "set_memory_limit",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "streams",
+    "synchronize",
+]
 
 
 def _is_in_bad_fork() -> bool:
@@ -76,7 +136,10 @@ class _TpuModule(types.ModuleType):
 
     @property
     def eager_mode(self) -> EagerMode:
-        """How operators run: get gives the mode in force on this thread, set changes the process's. Raises TypeError for anything but an EagerMode."""
+        """How operators run: get gives the mode in force on this thread, set changes the process's.
+
+        Raises TypeError for anything but an EagerMode.
+        """
         return modes.current()
 
     @eager_mode.setter
