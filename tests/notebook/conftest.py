@@ -7,7 +7,6 @@ import contextlib
 import io
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +44,11 @@ class Notebook:
     def names(self) -> dict[str, Any]:
         return self.shell.user_ns
 
+    def reset(self) -> None:
+        """Empties the namespace."""
+        extension.forget_programs()  # Dynamo keeps names in it
+        self.shell.reset(new_session=True)
+
     def run(self, source: str) -> Done:
         """Runs a cell as ipykernel does: cells that await through `run_cell_async` in a running loop."""
 
@@ -72,7 +76,7 @@ def shell() -> Iterator[Any]:
     made = InteractiveShell.instance(config=config)
     made.display_formatter.active_types = made.display_formatter.format_types
     yield made
-    _forget_programs()  # Dynamo keeps names in the namespace
+    extension.forget_programs()
     made.reset(new_session=False)
 
 
@@ -80,14 +84,10 @@ def shell() -> Iterator[Any]:
 def notebook(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     lab = FakeLab()
     monkeypatch.setattr(magics, "Lab", lambda: lab)
+    extension.forget_programs()
     shell.reset(new_session=True)
     extension.load_ipython_extension(shell)
     yield Notebook(shell, lab)
     extension.unload_ipython_extension(shell)
     assert not torch.overrides._get_current_function_mode_stack(), "a mode was left on"
-    _forget_programs()
-
-
-def _forget_programs() -> None:
-    if "torch._dynamo" in sys.modules:
-        torch._dynamo.reset()
+    extension.forget_programs()

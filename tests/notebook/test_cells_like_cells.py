@@ -95,7 +95,7 @@ def _compare(plain: Done, magic: Done) -> None:
 def test_same_as_the_plain_cell(notebook: Notebook, body: str) -> None:
     plain = notebook.run(body)
     names, shown = _names(notebook), notebook.names.get("_")
-    notebook.shell.reset(new_session=True)
+    notebook.reset()
     magic = notebook.run(f"{MAGIC}\n{body}")
     _compare(plain, magic)
     assert _names(notebook) == names
@@ -113,7 +113,7 @@ def test_same_traceback_one_line_further_down(notebook: Notebook, name: str, xmo
     notebook.shell.InteractiveTB.set_mode(xmode)
     try:
         plain = notebook.run(f"# first line\n{CELLS[name]}")
-        notebook.shell.reset(new_session=True)
+        notebook.reset()
         magic = notebook.run(f"{MAGIC}\n{CELLS[name]}")
     finally:
         notebook.shell.InteractiveTB.set_mode("Context")
@@ -147,7 +147,7 @@ def test_interactivity_setting(notebook: Notebook, interactivity: str, body: str
     notebook.shell.ast_node_interactivity = interactivity
     try:
         plain = notebook.run(body)
-        notebook.shell.reset(new_session=True)
+        notebook.reset()
         magic = notebook.run(f"{MAGIC}\n{body}")
     finally:
         notebook.shell.ast_node_interactivity = "last_expr"

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
+import torch
+
 from .cell import Cell, compile_statement
 from .dynamo_watch import BreakListener
 from .partition import Way, way_of, worth_compiling
@@ -27,6 +29,9 @@ from .tracebacks import REGION_NAME
 
 _UNBOUND = object()
 """Stands in the namespace for a name that the region is about to bind: Dynamo refuses to store to a global that is not there."""
+_TORCH = "__tpu_lab_torch__"
+"""A name for torch in the namespace that every compiled part mentions: Dynamo passes over functions, and what it makes of them after a
+break, that neither mention torch nor take tensors."""
 _own_codes: weakref.WeakSet[CodeType] = weakref.WeakSet()
 _SEES_ALL = frozenset(("globals", "eval", "exec", "get_ipython"))
 
@@ -174,7 +179,7 @@ class _CompiledPart:
     """Statements as a compiled function of the Python numbers they read."""
 
     def __init__(
-        self, statements: Sequence[ast.stmt], namespace: Mapping[str, Any], shared: set[str], filename: str, compiler: Compiler, flags: int
+        self, statements: Sequence[ast.stmt], namespace: dict[str, Any], shared: set[str], filename: str, compiler: Compiler, flags: int
     ) -> None:
         assigned = _assigned(statements, filename)
         numbers = {name for name, value in namespace.items() if type(value) in (int, float)} & (names_read(statements) | assigned)
@@ -183,8 +188,9 @@ class _CompiledPart:
         self._results = sorted(numbers & assigned)
         self._fresh = sorted((assigned - numbers) & assigned_before_read(statements))
         function = _function(statements, self._arguments, self._results, sorted(assigned - numbers))
+        namespace[_TORCH] = torch
         made: dict[str, Any] = {}
-        exec(compile(function, filename, "exec", flags=flags, dont_inherit=True), namespace, made)  # type: ignore[arg-type]
+        exec(compile(function, filename, "exec", flags=flags, dont_inherit=True), namespace, made)
         self._plain: FunctionType = made[REGION_NAME]
         _own_codes.add(self._plain.__code__)
         self._call = compiler(self._plain)
@@ -228,6 +234,7 @@ def _function(statements: Sequence[ast.stmt], arguments: Sequence[str], results:
     numbers = ast.Tuple([ast.Name(name, ast.Load()) for name in results], ast.Load())
     leave = ast.copy_location(ast.Return(ast.Tuple([value, numbers], ast.Load())), statements[-1])
     declare: list[ast.stmt] = [ast.copy_location(ast.Global(list(global_names)), statements[0])] if global_names else []
+    declare.append(ast.copy_location(ast.Expr(ast.Name(_TORCH, ast.Load())), statements[0]))
     parameters = ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in arguments], kwonlyargs=[], kw_defaults=[], defaults=[])
     function = ast.FunctionDef(name=REGION_NAME, args=parameters, body=[*declare, *body, leave], decorator_list=[])
     return ast.fix_missing_locations(ast.Module([ast.copy_location(function, statements[0])], []))

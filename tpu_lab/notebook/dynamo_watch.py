@@ -18,7 +18,8 @@ from typing import Any, Protocol
 _ON_PURPOSE = os.path.join("torch", "optim", "optimizer.py")
 """PyTorch's own wrapper of optimizer steps breaks around the step on purpose; nothing the user could change."""
 _INSIDE_TORCH = os.sep + "torch" + os.sep
-_GUARD_PLACE = re.compile(r"#\s(?P<file>[^#\n]+):(?P<line>\d+) in ")
+_FRAMES = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+), in ')
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LOGGERS = ("torch._dynamo", "torch._subclasses", "torch._logging", "torch._functorch", "torch.fx")
 
 
@@ -39,6 +40,7 @@ class DynamoWatch:
         self._last_metrics: Any = None
         self._metrics: list[Any] = []
         self._registered = False
+        self._told: set[tuple[str, str, int]] = set()
 
     def __enter__(self) -> DynamoWatch:
         if "torch._dynamo" in sys.modules:
@@ -61,10 +63,11 @@ class DynamoWatch:
         if self._registered:
             callback_handler.remove_end_callback(self._collect)
         self._collect(None)
+        for metrics in self._metrics:  # before the breaks: where a function was left uncompiled, that is what counts
+            self._tell_compilation(metrics)
         for broken in utils.graph_break_reasons[self._breaks_before :]:
             self._tell_break(broken)
-        for metrics in self._metrics:
-            self._tell_compilation(metrics)
+        self._told.clear()
         self._metrics.clear()
         self._last_metrics = None
 
@@ -82,34 +85,44 @@ class DynamoWatch:
 
     def _tell_break(self, broken: Any) -> None:
         if not broken.user_stack:
-            self._listener.graph_break(broken.reason)
+            self._graph_break(broken.reason, "", 0, "")
         elif not broken.user_stack[-1].filename.endswith(_ON_PURPOSE):
             at = _user_frame(broken.user_stack)
-            self._listener.graph_break(broken.reason, at.filename, at.lineno or 0)
+            self._graph_break(broken.reason, at.filename, at.lineno or 0, "")
+
+    def _graph_break(self, message: str, filename: str, line: int, reason: str) -> None:
+        """Tells of a place and kind of break once: Dynamo meets it again in each version of the function, and in the called function."""
+        key = (message.partition("\n")[0], filename, line)
+        if key not in self._told:
+            self._told.add(key)
+            self._listener.graph_break(message, filename, line, reason)
 
     def _tell_compilation(self, metrics: Any) -> None:
         filename, function = metrics.co_filename or "", metrics.co_name or ""
         failure = metrics.fail_type or ""
         if metrics.recompile_reason or "recompile limit" in (metrics.fail_reason or ""):
             message = re.sub(r"^\d+/\d+: ", "", metrics.recompile_reason or metrics.fail_reason)
-            place = _GUARD_PLACE.search(message)
             guard = " ".join(message.split("#")[0].split())
-            where = (place["file"].strip(), int(place["line"])) if place else (filename, metrics.co_firstlineno or 0)
+            frames = [(f["file"], int(f["line"])) for f in _FRAMES.finditer(message) if _is_users(f["file"])]
+            where = frames[-1] if frames else (filename, metrics.co_firstlineno or 0)
             seconds = float(metrics.entire_frame_compile_time_s or 0.0)
             self._listener.recompile(guard, function, *where, seconds, "limit" if failure else "")
         elif failure and failure != "TorchRuntimeError" and function:
             line = metrics.fail_user_frame_lineno or metrics.co_firstlineno or 0
-            self._listener.graph_break(
-                metrics.fail_reason or failure, metrics.fail_user_frame_filename or filename, line, _REASONS.get(failure, "skipped")
-            )
+            place = metrics.fail_user_frame_filename or filename
+            self._graph_break(metrics.fail_reason or failure, place, line, _REASONS.get(failure, "skipped"))
 
 
 _REASONS = {"BackendCompilerFailed": "backend"}
 
 
+def _is_users(filename: str) -> bool:
+    return _INSIDE_TORCH not in filename and not filename.startswith(_OWN)
+
+
 def _user_frame(stack: Sequence[Any]) -> Any:
-    """The innermost frame outside PyTorch; the innermost of all if there is none."""
-    return next((frame for frame in reversed(stack) if _INSIDE_TORCH not in frame.filename), stack[-1])
+    """The innermost frame outside PyTorch and this package; the innermost of all if there is none."""
+    return next((frame for frame in reversed(stack) if _is_users(frame.filename)), stack[-1])
 
 
 @contextmanager

@@ -18,8 +18,8 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magic_function(magics.command, "line", "tpu")
     # before IPython's own `cell_magic`, which would make the plain call of it
     shell.input_transformer_manager.line_transforms.insert(0, TpuCellTransformer(shell))
-    atexit.unregister(_forget_programs)
-    atexit.register(_forget_programs)
+    atexit.unregister(forget_programs)
+    atexit.register(forget_programs)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -30,7 +30,10 @@ def unload_ipython_extension(shell: Any) -> None:
         shell.magics_manager.magics[kind].pop("tpu", None)
 
 
-def _forget_programs() -> None:
-    """Dynamo keeps names in the user's namespace and complains if IPython empties that first at exit."""
+def forget_programs() -> None:
+    """Drops Dynamo's programs and its claims on names in the user's namespace: it complains where IPython, at exit, empties that first."""
     if "torch._dynamo" in sys.modules:
-        sys.modules["torch._dynamo"].reset()
+        from torch._dynamo import reset, utils
+
+        reset()
+        utils.CleanupManager.instance.clear()

@@ -114,7 +114,7 @@ def compilable(node: ast.stmt) -> bool:
 def _forbids(node: ast.AST) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id in _READS_FRAME or node.func.id in _TALKS
-    return isinstance(node, _SUSPENDS)
+    return isinstance(node, _SUSPENDS) or (isinstance(node, ast.comprehension) and bool(node.is_async))
 
 
 def prints(node: ast.stmt) -> bool:

@@ -1,0 +1,283 @@
+"""`%%tpu compile`: the same meaning as a plain cell, one program per region, breaks with reason and line. The golden is the plain cell."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from tests.notebook.conftest import Notebook
+from tests.notebook.test_cells_like_cells import CELLS, _compare, _names
+
+MAGIC = "%%tpu compile --device cpu"
+SETUP = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+x = torch.linspace(-1, 1, 12).view(3, 4)
+w = torch.arange(8.0).view(4, 2) / 8
+"""
+
+TORCH_CELLS = {
+    "straight line": "y = x.sin() @ w\nz = (y * 2).relu()\nz.sum()",
+    "semicolon": "y = x * 2\ny.sum();",
+    "value is shown": "(x @ w).shape",
+    "in place": "y = x.clone()\nv = y[1]\nv.mul_(3)\ny[0, 0] = 7\ny.t_()",
+    "changes an older tensor": "x.add_(1)\nx[1].zero_()",
+    "print in the middle": "y = x * 2\nprint('mid', tuple(y.shape))\nz = y + 1",
+    "print of a value": "y = x * 2\nprint(y.sum().item())\nz = y + 1",
+    "numbers": "n = 3\nf = 0.5\ny = x * n + f\nn += 1\nf = f * 2 + n",
+    "loop over range": "y = x\nfor i in range(5):\n    y = y + i\n    y = y.cos()",
+    "loop with a total": "total = 0.0\ncount = 0\nfor row in x:\n    s = (row * 2).sum()\n    total += s.item()\n    count += 1\nmean = total / count",
+    "loop with break and continue": "r = []\nfor i in range(6):\n    if i == 1:\n        continue\n    y = x * i\n    if i == 4:\n        break\n    r.append(y.sum().item())",
+    "loop else": "for i in range(2):\n    y = x + i\nelse:\n    z = y * 2",
+    "while": "k = 0\ny = x\nwhile k < 3:\n    y = y * 1.5\n    k = k + 1",
+    "nested loops": "r = []\nfor i in range(2):\n    a = x * i\n    for j in range(2):\n        b = a + j\n        r.append(b.sum())",
+    "with": "with torch.no_grad():\n    p = nn.Parameter(w.clone())\n    y = x @ p\nr = y.requires_grad",
+    "branch on a number": "flag = 3\nif flag > 2:\n    y = x + 1\nelse:\n    y = x - 1",
+    "branch on a value": "if x.sum() > 100:\n    y = x + 1\nelse:\n    y = x - 1\nz = y * 2",
+    "conditional name": "if x.shape[0] == 4:\n    only = 1\ny = x * 2\nr = 'only' in globals()",
+    "try": "try:\n    y = x @ x\nexcept RuntimeError as e:\n    y = x.clone()\n    kind = type(e).__name__\nz = y + 1",
+    "function with a global": "scale = 2\ndef f(v):\n    return v * scale\nscale = 5\ny = f(x)\nscale = 7\nz = f(x)",
+    "global number changed by a function": "calls = 0\ndef f(v):\n    global calls\n    calls += 1\n    return v * calls\na = f(x)\nb = f(x)\nc = x * calls",
+    "late binding lambda": "k = 2\ng = lambda v: v * k\na = g(x)\nk = 10\nb = g(x)",
+    "closures in comprehension": "ks = [1, 2, 3]\nr = [(x * k).sum() for k in ks]\nd = {k: x + k for k in ks}\ng = sum((x * k).sum() for k in ks)",
+    "walrus": "y = (t := x * 2) + t",
+    "unpacking": "a, b = x.chunk(2, dim=1)\n(c, *d), e = (x, x, x), 3\nf = c + e",
+    "chained assignment": "a = b = x * 2\na[0] = 0",
+    "subscript and attribute targets": "d = {}\nd['k'] = x * 2\nclass Box: pass\nbox = Box()\nbox.v = x + 1\nl = [0, 0]\nl[1] = (x * 3).sum()",
+    "delete": "y = x * 2\nz = y + 1\ndel y\nr = z * 2",
+    "annotated": "y: torch.Tensor = x * 2\nz = y + 1",
+    "augmented on a name of this region": "y = x * 2\ny += 1\ny @= w",
+    "import between": "y = x * 2\nimport math\nz = y * math.pi",
+    "module": "net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))\nwith torch.no_grad():\n    for p in net.parameters():\n        p.fill_(0.1)\ny = net(x)",
+    "own module": "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.l = nn.Linear(4, 2)\n        self.calls = 0\n    def forward(self, v):\n        self.calls += 1\n        return self.l(v).relu()\ntorch.manual_seed(1)\nnet = Net()\na = net(x)\nb = net(x * 2)\nc = net.calls",
+    "random numbers": "torch.manual_seed(3)\na = torch.rand(4)\nb = torch.rand(4)",
+    "numpy": "import numpy as np\nn = np.arange(4.0)\ny = torch.from_numpy(n) + 1\nm = y.numpy() * 2",
+    "empty results": "y = x[x > 5]\nz = y.sum()",
+    "views stay views": "y = x * 1\nv = y[0]\ny.mul_(5)\nr = v.sum()",
+    "same object": "y = x\nr = y is x",
+    "none and strings": "a = None\ns = 'n' * 3\ny = x * len(s)",
+    "await": "import asyncio\ny = x * 2\nt = await asyncio.sleep(0, 3)\nz = y + t",
+    "line magic inside": "y = x * 2\n%time z = y + 1\nr = z * 2",
+    "match": "match x.shape[0]:\n    case 3:\n        y = x * 3\n    case _:\n        y = x * 0",
+    "lists of tensors": "ts = [x, x * 2]\nts.append(x * 3)\ns = torch.stack(ts)\nts[0] = s[0] + 1",
+    "generator": "g = torch.Generator().manual_seed(5)\na = torch.rand(3, generator=g)\nb = torch.rand(3, generator=g)",
+}
+
+TRAINING = """\
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+opt = torch.optim.{optimizer}
+data = torch.utils.data.TensorDataset(torch.linspace(-1, 1, 48).view(12, 4), torch.arange(12) % 3)
+losses, seen, total = [], 0, 0.0
+for epoch in range(3):
+    for step, (xb, yb) in enumerate(torch.utils.data.DataLoader(data, batch_size=4, shuffle=True)):
+        opt.zero_grad()
+        out = model(xb)
+        loss = F.cross_entropy(out, yb)
+        loss.backward()
+        opt.step()
+        losses.append(loss.item())
+        seen += len(xb)
+        total += loss.item() * (step + 1)
+        if step == 1 and epoch == 0:
+            print('first', seen)
+final = losses[-1]
+final < losses[0]
+"""
+
+
+def _values(notebook: Notebook) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in notebook.names.items():
+        if name.startswith("_") or name in ("In", "Out", "get_ipython", "exit", "quit", "open"):
+            continue
+        found[name] = {k: v.clone() for k, v in value.state_dict().items()} if isinstance(value, torch.nn.Module) else value
+    return found
+
+
+def _close(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        same = a.dtype == b.dtype and a.shape == b.shape and a.requires_grad == b.requires_grad
+        return same and torch.allclose(a.detach().double(), b.detach().double(), rtol=1e-5, atol=1e-6, equal_nan=True)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_close(a[k], b[k]) for k in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_close, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6)
+    if type(a).__module__ in ("numpy", "builtins", "asyncio.futures", "_asyncio") and hasattr(a, "tolist"):
+        return bool(a.tolist() == b.tolist())
+    if isinstance(a, (int, str, bool, type(None))):
+        return a == b and type(a) is type(b)
+    return type(a).__name__ == type(b).__name__
+
+
+def _same_as_plain(notebook: Notebook, body: str, setup: str = SETUP) -> None:
+    notebook.run(setup)
+    plain = notebook.run(body)
+    right = _values(notebook)
+    notebook.reset()
+    notebook.run(setup)
+    compiled = notebook.run(f"{MAGIC}\n{body}")
+    _compare(plain, compiled)
+    got = _values(notebook)
+    assert set(got) == set(right)
+    wrong = {name: (got[name], right[name]) for name in right if not _close(got[name], right[name])}
+    assert not wrong
+    assert [line for line in compiled.text.splitlines() if "time" not in line] == [line for line in plain.text.splitlines() if "time" not in line]
+
+
+@pytest.mark.parametrize("body", TORCH_CELLS.values(), ids=TORCH_CELLS.keys())
+def test_same_values_as_the_plain_cell(notebook: Notebook, body: str) -> None:
+    _same_as_plain(notebook, body)
+
+
+@pytest.mark.parametrize("body", CELLS.values(), ids=CELLS.keys())
+def test_python_only_cells_are_as_plain(notebook: Notebook, body: str) -> None:
+    plain = notebook.run(body)
+    names = _names(notebook)
+    notebook.reset()
+    _compare(plain, notebook.run(f"{MAGIC}\n{body}"))
+    assert _names(notebook) == names
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    ["SGD(model.parameters(), lr=0.1, momentum=0.9)", "Adam(model.parameters(), lr=0.01)", "AdamW(model.parameters(), lr=0.01, foreach=False)"],
+)
+def test_training_gives_eagers_values(notebook: Notebook, optimizer: str) -> None:
+    _same_as_plain(notebook, TRAINING.format(optimizer=optimizer))
+
+
+def test_a_loop_body_is_compiled_once(notebook: Notebook) -> None:
+    from torch._dynamo.utils import counters
+
+    notebook.run(SETUP)
+    counters.clear()
+    notebook.run(f"{MAGIC}\ny = x\nfor i in range(12):\n    y = (y * 1.01 + i).sin()\ntotal = y.sum()")
+    # one for the body with i = 0, one for any i, one for the last line
+    assert counters["stats"]["unique_graphs"] <= 3
+    assert counters["frames"]["total"] <= 3
+
+
+def test_running_the_cell_again_in_a_repeat_compiles_nothing(notebook: Notebook) -> None:
+    from torch._dynamo.utils import counters
+
+    notebook.run(SETUP + "net = nn.Linear(4, 2)")
+    counters.clear()
+    notebook.run(f"{MAGIC} --repeat 3\ny = net(x).relu()\nz = (y * 2).sum()")
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+def test_training_compiles_forward_backward_and_step_without_recompiles(notebook: Notebook) -> None:
+    from torch._dynamo.utils import counters
+
+    notebook.run(SETUP)
+    counters.clear()
+    notebook.run(f"{MAGIC}\n{TRAINING.format(optimizer='SGD(model.parameters(), lr=0.1)')}")
+    (recording,) = notebook.lab.recordings
+    assert [(line, reason) for _, _, line, reason in recording.breaks] == [(12, "backward")]
+    assert recording.recompiles == []
+    assert counters["aot_autograd"]["ok"] >= 2
+
+
+def test_breaks_are_told_with_line_and_reason(notebook: Notebook) -> None:
+    from tpu_lab.record.reasons import BreakReason
+
+    notebook.run(SETUP)
+    notebook.run(f"{MAGIC}\ny = x * 2\nprint('here')\nz = y + 1\nif z.sum() > 0:\n    z = z * 2\nv = z.sum().item() + 1\nr = x + v")
+    (recording,) = notebook.lab.recordings
+    found = [(line, reason or BreakReason.from_dynamo(message).id) for message, _, line, reason in recording.breaks]
+    assert (3, "print") in found
+    assert (5, "branch") in found
+    assert (7, "item") in found
+    assert len(found) == 3
+    assert all(filename == recording.cell.filename for _, filename, _, _ in recording.breaks)
+
+
+def test_break_inside_a_called_function_is_told_at_its_line(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    notebook.run(f"{MAGIC}\ndef f(v):\n    a = v * 2\n    torch._dynamo.graph_break()\n    return a + 1\ny = f(x)\nz = y * 2")
+    (recording,) = notebook.lab.recordings
+    assert [line for _, _, line, _ in recording.breaks] == [4]
+
+
+def test_a_function_left_uncompiled_is_told(notebook: Notebook) -> None:
+    """pytorch/pytorch#93457: a break inside a loop of a function leaves the whole function uncompiled."""
+    notebook.run(SETUP)
+    notebook.run(f"{MAGIC}\ndef f(v):\n    for i in range(3):\n        v = v + i\n        print('round', i)\n    return v * 2\ny = f(x)")
+    reasons = [(line, reason) for _, _, line, reason in notebook.lab.recordings[0].breaks]
+    assert (5, "skipped") in reasons
+
+
+def test_recompiles_are_told_with_line_and_guard(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    notebook.run(f"{MAGIC}\nfor n in (2, 3, 4):\n    v = torch.ones(n, 2)\n    r = (v * 2).sum()")
+    (recording,) = notebook.lab.recordings
+    assert len(recording.recompiles) == 1
+    message, function, filename, line, seconds, reason = recording.recompiles[0]
+    assert "n == 2" in message
+    assert (function, filename) == ("cell", recording.cell.filename)
+    assert line in (3, 4)
+    assert seconds > 0
+    assert reason == ""
+
+
+def test_errors_are_eagers_own(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    done = notebook.run(f"{MAGIC}\na = x.sin()\nb = a + 1\nc = b @ x\nd = c * 2")
+    assert type(done.error) is RuntimeError
+    assert str(done.error) == "mat1 and mat2 shapes cannot be multiplied (3x4 and 3x4)"
+    assert "-> 4 c = b @ x" in done.text
+    assert "a" in notebook.names and "b" in notebook.names and "c" not in notebook.names
+    assert done.errors == ""
+
+
+def test_an_error_in_a_helper_keeps_names_and_lines(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    done = notebook.run(
+        f"{MAGIC}\ndef helper(v):\n    q = v * 2\n    return q / divisor\nn = 2\na = x.sin() * n\nn = n + 1\nb = helper(a)\nc = b + 1"
+    )
+    assert isinstance(done.error, NameError)
+    assert "-> 4     return q / divisor" in done.text
+    assert "-> 8 b = helper(a)" in done.text
+    assert "_dynamo" not in done.text
+    assert "a" in notebook.names and "b" not in notebook.names
+
+
+def test_a_name_that_is_read_before_it_is_bound(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    done = notebook.run(f"{MAGIC}\ny = x * 2\nz = y + later\nlater = x + 1")
+    assert isinstance(done.error, NameError)
+    assert str(done.error) == "name 'later' is not defined"
+    assert "later" not in notebook.names
+
+
+def test_nothing_of_the_machinery_stays_in_the_namespace_or_builtins(notebook: Notebook) -> None:
+    import builtins
+
+    notebook.run(SETUP)
+    before = {n for n in notebook.names if not n.startswith("_")}
+    notebook.run(f"{MAGIC}\ny = x * 2")
+    assert {n for n in notebook.names if not n.startswith("_")} == before | {"y"}
+    assert not hasattr(builtins, "__tpu_lab_region__")
+
+
+def test_factories_of_a_compiled_cell_use_the_default_device(notebook: Notebook) -> None:
+    notebook.run("import torch")
+    done = notebook.run("%%tpu compile\nwith torch.device('meta'):\n    a = torch.ones(3)\nb = torch.ones(2, device='cpu') * 2")
+    assert done.success
+    assert notebook.names["a"].device.type == "meta"
+    assert notebook.names["b"].device.type == "cpu"
+
+
+def test_users_own_torch_compile_is_watched_in_an_eager_cell(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    notebook.run(
+        "%%tpu eager --device cpu\n@torch.compile(backend='eager')\ndef f(v):\n    a = v * 2\n    torch._dynamo.graph_break()\n    return a + 1\ny = f(x)"
+    )
+    assert [line for _, _, line, _ in notebook.lab.recordings[0].breaks] == [5]
