@@ -22,7 +22,7 @@ _COLLECT = """
 import json as _json
 from tpu_lab.recording import store as _store
 _last = [r for r in _store.runs() if r.comparison is not None][-1].comparison
-_seconds = {m.mode: m.timing.median_ns / 1e9 for m in _last.modes}
+_seconds = {m.mode: m.timing.steady_ns / 1e9 for m in _last.modes}
 _differences = [m.difference.max_rel for m in _last.modes if m.difference is not None and m.difference.max_rel is not None]
 print(_json.dumps({"main_job": {
     "eager_s": round(_seconds["eager"], 4), "compile_s": round(_seconds["compile"], 4), "cpu_s": round(_seconds["cpu"], 4),
