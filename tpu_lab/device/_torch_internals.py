@@ -6,17 +6,97 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+from torch._prims_common import wrappers
+from torch.utils import backend_registration
 
-DispatchKey = torch._C.DispatchKey
-DispatchKeySet = torch._C.DispatchKeySet
+_C: Any = torch._C
+DispatchKey: Any = _C.DispatchKey
+DispatchKeySet: Any = _C.DispatchKeySet
 META = DispatchKeySet(DispatchKey.Meta)
 CPU = DispatchKeySet(DispatchKey.CPU)
+AUTOCAST = DispatchKeySet(DispatchKey.AutocastPrivateUse1)
 
-create_empty_tensor: Callable[[Any, torch.dtype], torch.Tensor] = torch._C._acc.create_empty_tensor
+Hooks: Any = _C._acc.PrivateUse1Hooks
+"""What C++ asks of an accelerator; a Python class derived from it answers."""
+Guard: Any = _C._acc.DeviceGuard
+"""What C++ asks when it changes devices."""
+DEVICE_TYPE: Any = _C._autograd.DeviceType.PrivateUse1
+Generator: Any = _C.Generator
+"""The C++ generator, whatever `torch.Generator` is."""
+
+create_empty_tensor: Callable[[Any, torch.dtype], torch.Tensor] = _C._acc.create_empty_tensor
 """A dense tensor on tpu:0 whose storage says 0 bytes (see `tensors.give_size`)."""
+
+conjugate_view: Callable[[torch.Tensor], torch.Tensor] = torch._conj
+negative_view: Callable[[torch.Tensor], torch.Tensor] = torch._neg_view
+resize_out: Callable[[torch.Tensor, Any], Any] = wrappers._maybe_resize_out
+"""Gives an `out=` argument its size, with torch's warning if it holds something of another one."""
+
+
+def enter_device(name: str, module: Any, hooks: Any, guard: Any) -> None:
+    """Names the PrivateUse1 device, and gives C++ its hooks and guard."""
+    backend_registration.rename_privateuse1_backend(name)
+    backend_registration.generate_methods_for_privateuse1_backend()
+    register_module(name, module)
+    _C._acc.register_python_privateuseone_hook(hooks)
+    _C._acc.register_python_privateuseone_device_guard(guard)
+
+
+register_module: Callable[[str, Any], None] = torch._register_device_module
+
+
+def library(namespace: str) -> Any:
+    """A library to register kernels in; they live as long as it does."""
+    return torch.library.Library(namespace, "IMPL")  # type: ignore[no-untyped-call]
+
+
+def without_autocast() -> AbstractContextManager[None]:
+    """Operators called inside are not touched by autocast again."""
+    return _C._ExcludeDispatchKeyGuard(AUTOCAST)  # type: ignore[no-any-return]
+
+
+def call_composite(op: Any) -> Callable[..., Any]:
+    """An overload's kernel that is written in other operators (CompositeExplicitAutograd)."""
+    return lambda *args, **kwargs: op._op_dk(DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
+
+
+def swap_contents(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Exchanges what two tensor objects are; False where torch refuses (an autograd graph, or a weak reference, holds one of them)."""
+    try:
+        _C._swap_tensor_impl(one, other)
+    except RuntimeError:
+        return False
+    return True
+
+
+def storage_key(storage: Any) -> int:
+    """What is the same for all Python objects of one C++ storage."""
+    return storage._cdata  # type: ignore[no-any-return]
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    """True for a tensor without contents that only follows shapes (FakeTensor)."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(tensor, FakeTensor)
+
+
+def load_meta_kernels() -> None:
+    """Imports what torch itself imports within its first meta kernel."""
+    import torch.fx.experimental.symbolic_shapes  # noqa: F401
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """torch's own table of decompositions in Python, by overload."""
+    from torch import _decomp
+
+    _decomp.core_aten_decompositions()  # loads the modules that register them
+    return _decomp.global_decomposition_table["post_autograd"]
+
 
 _set_storage = torch.ops.aten.set_.source_Storage_storage_offset.redispatch
 
@@ -43,27 +123,11 @@ def is_python_number(scalar: torch.Tensor) -> bool:
     return torch.result_type(_SCALAR_BYTE, scalar) != torch.promote_types(torch.uint8, dtype)
 
 
-def autograd_node_sequence() -> int | None:
-    """The sequence number of the autograd node that runs now on this thread, None outside backward."""
-    node = torch._C._current_autograd_node()
-    return None if node is None else int(node._sequence_nr())
-
-
-def next_sequence() -> int:
-    """The sequence number the next autograd node made on this thread will get."""
-    return int(torch._C._autograd._get_sequence_nr())
-
-
-def all_schemas() -> list[Any]:
-    """Schemas of all registered operators."""
-    return torch._C._jit_get_all_schemas()
-
-
 def has_backend_kernel(name: str, key: str) -> bool:
     """True if operator `ns::op.overload` has a kernel registered for a dispatch key."""
-    return torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
+    return _C._dispatch_has_kernel_for_dispatch_key(name, key)  # type: ignore[no-any-return]
 
 
 def is_dispatched(name: str) -> bool:
     """True for an operator of the dispatcher (TorchScript's number overloads are not)."""
-    return torch._C._dispatch_has_kernel(name)
+    return _C._dispatch_has_kernel(name)  # type: ignore[no-any-return]

@@ -90,7 +90,7 @@ class Splitter:
             position = self.positions[buffer.id] = len(self.buffers)
             self.buffers.append(buffer)
         size, stride, dtype = tuple(value.shape), value.stride(), value.dtype
-        offset, layout = value.storage_offset(), buffer.layout
+        offset, layout = tensors.offset_of(value), buffer.layout
         moving, aligned = None, False
         if dtype == layout.torch_dtype and extent(size, stride) not in (0, layout.count):
             aligned = strided.is_aligned(layout.count, size, stride, offset)
@@ -162,7 +162,8 @@ def freeze(value: Any) -> Any:
 def split(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """Splits a call. Raises RuntimeError if a tensor of another device is among the arguments."""
     splitter = Splitter()
-    slots, arguments, generator = [], [], None
+    slots: list[Any] = []
+    arguments, generator = [], None
     count = len(args)
     for i, argument in enumerate(plan.arguments):
         value = args[i] if i < count else kwargs.get(argument.name, argument.default)

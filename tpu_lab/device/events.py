@@ -44,8 +44,15 @@ class OpProgram:
 class BufferView(Protocol):
     """The memory behind a storage, as an observer may see it: a number unique in the process and a size in bytes."""
 
-    id: int
-    nbytes: int
+    @property
+    def id(self) -> int:
+        """The number."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """The size."""
+        ...
 
 
 class Observer(Protocol):

@@ -15,7 +15,7 @@ from . import _torch_internals as internals
 from . import memory, state, tensors
 from .host import alias_on_host, host_to_numpy
 from .memory import Buffer
-from .tensors import buffer_of, contiguous_stride, extent, layout_of, wrap
+from .tensors import buffer_of, contiguous_stride, extent, layout_of, offset_of, wrap
 
 
 def _checked(dtype: torch.dtype | None, layout: Any) -> torch.dtype:
@@ -63,10 +63,11 @@ def resize_(self: torch.Tensor, size: Any, memory_format: Any = None) -> torch.T
         stride = torch.empty(size, device="meta", memory_format=memory_format).stride()
     buffer = buffer_of(self)
     tensors.give_size(self)
-    needed = (self.storage_offset() + extent(size, stride)) * self.element_size() if 0 not in size else 0
+    offset = offset_of(self)
+    needed = (offset + extent(size, stride)) * self.element_size() if 0 not in size else 0
     if needed > buffer.nbytes:
         grow(self.untyped_storage(), buffer, self.dtype, needed)
-    internals.point_at(self, self.untyped_storage(), self.storage_offset(), size, stride)
+    internals.point_at(self, self.untyped_storage(), offset, size, stride)
     buffer.sized = True
     return self
 

@@ -11,6 +11,7 @@ import torch
 
 from ..lowering.dtypes import to_jax
 from ..xla import _jax_internals as jax_internals
+from . import _torch_internals as internals
 
 _CARRIER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NUMPY_KNOWS = frozenset(
@@ -68,9 +69,10 @@ def alias_on_host(array: jax.Array, dtype: torch.dtype) -> torch.Tensor:
 
 def host_view(tensor: torch.Tensor, flat: torch.Tensor) -> torch.Tensor:
     """The view of a flat CPU tensor that lies in it as `tensor` lies in its storage."""
-    if flat.dtype != tensor.dtype:
-        flat = flat.view(torch.uint8).view(tensor.dtype) if flat.numel() else flat.new_empty(0, dtype=tensor.dtype)
-    view = torch.as_strided(flat, tensor.shape, tensor.stride(), tensor.storage_offset())
+    if flat.dtype == tensor.dtype:
+        view = torch.as_strided(flat, tensor.shape, tensor.stride(), tensor.storage_offset())
+    else:  # not `flat.view(dtype)`, which wants the whole storage to be a multiple of the item
+        view = torch.empty(0, dtype=tensor.dtype).set_(flat.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
     if tensor.is_conj():
-        view = torch._conj(view)
-    return torch._neg_view(view) if tensor.is_neg() else view
+        view = internals.conjugate_view(view)
+    return internals.negative_view(view) if tensor.is_neg() else view

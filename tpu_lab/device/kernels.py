@@ -39,11 +39,11 @@ _NEVER = frozenset(
 )
 """Overloads whose composite in torch is better than a program: they only make tensors or views."""
 
-_libraries: list[torch.library.Library] = []
+_libraries: list[Any] = []
 
 
-def _library(namespace: str) -> torch.library.Library:
-    library = torch.library.Library(namespace, "IMPL")
+def _library(namespace: str) -> Any:
+    library = internals.library(namespace)
     _libraries.append(library)
     return library
 

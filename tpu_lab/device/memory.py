@@ -12,6 +12,7 @@ import weakref
 from collections import deque
 from dataclasses import dataclass
 from itertools import count
+from types import FrameType
 from typing import Any
 
 import torch
@@ -119,12 +120,12 @@ _OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dir
 
 def user_line() -> str:
     """`file:line` of the nearest frame that is neither ours nor torch's, empty if there is none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith(_OWN):
             return f"{name}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return ""
 
 

@@ -30,7 +30,7 @@ def from_environment() -> EagerMode:
     return EagerMode.DEFER_NEVER
 
 
-def _available(mode: EagerMode) -> EagerMode:
+def _available(mode: object) -> EagerMode:
     if not isinstance(mode, EagerMode):
         names = ", ".join(f"EagerMode.{m.name}" for m in EagerMode)
         raise TypeError(f"eager mode: got {mode!r}, accepted are {names}")

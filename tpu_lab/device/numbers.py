@@ -56,7 +56,7 @@ def _plain(value: Any) -> Any:
     """A SymInt, SymFloat or numpy number as the Python number it stands for."""
     for kind in (bool, int, float, complex):
         if isinstance(value, kind):
-            return kind(value)
+            return kind(value)  # type: ignore[arg-type]
     if hasattr(value, "item"):
         return value.item()
     if hasattr(value, "__index__"):

@@ -16,8 +16,8 @@ from ..lowering.promotion import Number, cast
 from ..lowering.registry import Lowering
 from ..lowering.rng import Rng
 from .call import Call, NumberSlot, Static, TensorSlot
-from .plan import NOT_PASSED, Plan
-from .tensors import Layout, contiguous_stride, extent, layout_of
+from .plan import NOT_PASSED, Plan, plan_for
+from .tensors import Layout, aval, contiguous_stride, extent, layout_of
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def _shapes_by_jax(plan: Plan, call: Call, lowering: Lowering) -> tuple[torch.Te
             named["rng"] = Rng(arrays[-1])
         return flatten(lowering.function(*positional, **named))
 
-    avals = [layout.aval() for layout in call.layouts] + [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in call.inputs]
-    avals += [jax.ShapeDtypeStruct((2,), np.uint64)] if lowering.random else []
+    avals = [layout.aval() for layout in call.layouts] + [aval(a.shape, a.dtype) for a in call.inputs]
+    avals += [aval((2,), np.uint64)] if lowering.random else []
     with jax.enable_x64(True):
         shapes = jax.eval_shape(function, *avals)
     count = len(shapes) if plan.returns_list else plan.return_count
@@ -87,7 +87,8 @@ def _shapes_by_jax(plan: Plan, call: Call, lowering: Lowering) -> tuple[torch.Te
 
 def meta_arguments(plan: Plan, call: Call) -> tuple[list[Any], dict[str, Any]]:
     """A call's arguments with meta tensors (that share storages as the call's do) for the device's; `out=` left away."""
-    positional, named = [], {}
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
     storages: dict[int, torch.Tensor] = {}
 
     def meta(slot: Any, value: Any) -> Any:
@@ -145,7 +146,7 @@ def write_slot(slot: TensorSlot, storages: list[jax.Array], inputs: Sequence[jax
         value = -value
     storage = storages[slot.storage]
     dtype = to_jax(slot.dtype)
-    own = storage.dtype
+    own, count = storage.dtype, storage.shape[0]
     value = jax.numpy.broadcast_to(cast(value, dtype), slot.size)
     if own != dtype:
         storage = strided.reinterpret(storage, dtype)
@@ -153,7 +154,7 @@ def write_slot(slot: TensorSlot, storages: list[jax.Array], inputs: Sequence[jax
         storage = strided.write(storage, slot.size, slot.stride, inputs[slot.moving], value, aligned=slot.aligned)
     else:
         storage = strided.write(storage, slot.size, slot.stride, slot.offset, value)
-    storages[slot.storage] = strided.reinterpret(storage, own) if own != dtype else storage
+    storages[slot.storage] = strided.reinterpret(storage, own, count) if own != dtype else storage
 
 
 def covers(slot: TensorSlot, count: int) -> bool:
@@ -177,7 +178,8 @@ def bind(plan: Plan, call: Call, storages: Sequence[jax.Array], inputs: Sequence
             return [value_of(s, kind) for s in slot]
         return None
 
-    positional, named = [], {}
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
     for argument, slot in zip(plan.arguments, call.slots, strict=True):
         if argument.name in NOT_PASSED or argument.name in plan.out:
             continue
@@ -185,6 +187,9 @@ def bind(plan: Plan, call: Call, storages: Sequence[jax.Array], inputs: Sequence
             named[argument.name] = value_of(slot, argument.kind)
         else:
             positional.append(value_of(slot, argument.kind))
+    if plan.out:  # the functional form has arguments (`dtype`) that the `out=` form leaves to the tensor it is given
+        rest = [a for a in plan_for(plan.functional).arguments if a.keyword_only and a.name not in NOT_PASSED]
+        named = {a.name: a.default for a in rest} | named
     return positional, named
 
 
@@ -225,7 +230,7 @@ def trace(plan: Plan, call: Call, lowering: Lowering, metas: Sequence[torch.Tens
         positional, named = bind(plan, call, storages, inputs)
         flag = check(*positional, **named) if check is not None else None
         if lowering.wants_out_specs:
-            named["out_specs"] = tuple(jax.ShapeDtypeStruct(tuple(m.shape), to_jax(m.dtype)) for m in metas if m is not None)
+            named["out_specs"] = tuple(aval(m.shape, to_jax(m.dtype)) for m in metas if m is not None)
         if lowering.random:
             rng = Rng(arrays[-1])
             named["rng"] = rng
@@ -241,9 +246,9 @@ def trace(plan: Plan, call: Call, lowering: Lowering, metas: Sequence[torch.Tens
         outputs += [storages[i] for i in storage_order]
         return outputs if flag is None else [*outputs, flag]
 
-    avals = [call.layouts[i].aval() for i in needed] + [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in call.inputs]
+    avals = [call.layouts[i].aval() for i in needed] + [aval(a.shape, a.dtype) for a in call.inputs]
     if lowering.random:
-        avals.append(jax.ShapeDtypeStruct((2,), np.uint64))
+        avals.append(aval((2,), np.uint64))
     traced = Traced(function, avals, fresh, needed, storage_order, check is not None, lowering.random)
     if lowering.random:
         with jax.enable_x64(True):

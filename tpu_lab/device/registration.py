@@ -6,9 +6,7 @@ import os
 import threading
 from typing import Any
 
-import torch
-from torch._C import _acc
-
+from . import _torch_internals as internals
 from . import interrupts
 
 _lock = threading.RLock()
@@ -17,7 +15,7 @@ _loaded = False
 _pid = os.getpid()
 
 
-class _Hooks(_acc.PrivateUse1Hooks):  # type: ignore[misc]
+class _Hooks(internals.Hooks):  # type: ignore[misc]
     def is_available(self) -> bool:
         return True
 
@@ -28,9 +26,9 @@ class _Hooks(_acc.PrivateUse1Hooks):  # type: ignore[misc]
         return True
 
 
-class _Guard(_acc.DeviceGuard):  # type: ignore[misc]
+class _Guard(internals.Guard):  # type: ignore[misc]
     def type_(self) -> Any:
-        return torch._C._autograd.DeviceType.PrivateUse1
+        return internals.DEVICE_TYPE
 
 
 def enter(module: Any) -> None:
@@ -39,12 +37,8 @@ def enter(module: Any) -> None:
     with _lock:
         if _entered:
             return
-        torch.utils.rename_privateuse1_backend("tpu")
-        torch.utils.generate_methods_for_privateuse1_backend()
-        torch._register_device_module("tpu", module)
-        _acc.register_python_privateuseone_hook(_Hooks())
-        _acc.register_python_privateuseone_device_guard(_Guard())
-        library = torch.library.Library("_", "IMPL")
+        internals.enter_device("tpu", module, _Hooks(), _Guard())
+        library = internals.library("_")
         library.fallback(_first_use, "PrivateUse1")
         _kept.append(library)
         from . import patches
@@ -80,8 +74,7 @@ def load() -> None:
                 f"the device tpu needs jax and jaxlib >= 0.10.2, < 0.11, and importing them failed: {error}. "
                 f"Remedy: pip install 'jax==0.10.2' 'jaxlib==0.10.2', then restart Python."
             ) from error
-        import torch.fx.experimental.symbolic_shapes  # noqa: F401  torch imports it within its first meta kernel; see held_back
-
+        internals.load_meta_kernels()  # see held_back
         register_all()
         interrupts.deliver_lost_ones()
         _loaded, _pid = True, os.getpid()

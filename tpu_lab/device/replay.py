@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 
-class _DrawOnDevice(TorchDispatchMode):
+class _DrawOnDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs every random operator that would draw from the CPU's default generator on the device, and brings the result back."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -44,16 +45,16 @@ class _DrawOnDevice(TorchDispatchMode):
 
 
 def _inside_data_loading() -> bool:
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if "/torch/utils/data/" in frame.f_code.co_filename:
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
 
 
 @contextmanager
 def replay_on_cpu() -> Iterator[None]:
     """Inside the block random operators on CPU tensors draw the numbers the device would draw next; data loading keeps its own."""
-    with _DrawOnDevice():
+    with _DrawOnDevice():  # type: ignore[no-untyped-call]
         yield

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from . import _torch_internals as internals
+
 _MASK = 2**64 - 1
 
 
@@ -73,17 +75,17 @@ def state_of(generator: Any) -> DeviceState:
         raise RuntimeError(
             f"Expected a 'tpu' device type for generator but found '{generator.device.type}'. Make one with torch.Generator(device='tpu')."
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _token(generator: Any) -> bytes:
     """What identifies the C++ generator behind a Python wrapper: a tpu generator wraps a CPU one whose own seed is its number."""
-    return int(torch._C.Generator.initial_seed(generator)).to_bytes(8, "little", signed=False)
+    return int(internals.Generator.initial_seed(generator)).to_bytes(8, "little", signed=False)
 
 
 def register(generator: Any, number: int) -> DeviceState:
     """Gives a wrapped C++ generator (seeded with `number`) a device state of its own."""
-    torch._C.Generator.manual_seed(generator, number)
+    internals.Generator.manual_seed(generator, number)
     state = _states[_token(generator)] = DeviceState()
     return state
 

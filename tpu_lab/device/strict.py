@@ -16,6 +16,7 @@ import jax
 import torch
 
 from ..xla.executable import compile_program
+from . import _torch_internals as internals
 from . import checks, events, host_first, memory, modes, policies, program_cache, state, tensors
 from .call import Call, TensorSlot, input_types, split
 from .events import OpProgram, TensorType
@@ -204,7 +205,7 @@ def gather(buffer: Buffer, donated: bool) -> jax.Array:
         array = tensors.array_of(buffer)
     if donated and state.journals:
         state.about_to_write(buffer)
-    return tensors.copied(array) if donated and buffer.shared else array  # type: ignore[no-any-return]
+    return tensors.copied(array) if donated and buffer.shared else array
 
 
 def wait(outputs: Sequence[jax.Array]) -> None:
@@ -252,7 +253,7 @@ def fit_outputs(plan: Plan, call: Call, metas: Sequence[torch.Tensor | None]) ->
     resized = False
     for meta, out in zip(wanted, flat, strict=False):
         if tuple(out.shape) != tuple(meta.shape):
-            torch._prims_common.wrappers._maybe_resize_out(out, meta.shape)
+            internals.resize_out(out, meta.shape)
             resized = True
     if resized or any(tuple(s.size) != tuple(o.shape) for s, o in zip(slots, flat, strict=False)):
         raise Resized

@@ -8,6 +8,7 @@ so the buffer. torch is told a storage's byte count only when somebody needs it 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,12 @@ class Layout:
 
     def aval(self) -> jax.ShapeDtypeStruct:
         """Shape and dtype as jax writes them."""
-        return jax.ShapeDtypeStruct((self.count,), self.dtype)
+        return aval((self.count,), self.dtype)
+
+
+def aval(shape: Sequence[int], dtype: Any) -> jax.ShapeDtypeStruct:
+    """A shape and a dtype as jax writes them."""
+    return jax.ShapeDtypeStruct(tuple(shape), dtype)  # type: ignore[no-untyped-call]
 
 
 _layouts: dict[tuple[int, torch.dtype], Layout] = {}
@@ -95,6 +101,8 @@ def adopt(storage: Any, dtype: torch.dtype) -> Buffer:
     return storage.buffer  # type: ignore[no-any-return]
 
 
+offset_of: Callable[[torch.Tensor], int] = torch.Tensor.storage_offset  # type: ignore[assignment]
+"""`tensor.storage_offset()`, a plain int for the tensors here."""
 raw_nbytes = torch.UntypedStorage.nbytes
 """The byte count torch itself knows; 0 for a storage that was never `give_size`d."""
 
@@ -106,7 +114,7 @@ def give_size(tensor: torch.Tensor) -> None:
     if buffer is None or buffer.sized:
         return
     if buffer.nbytes:
-        internals.point_at(tensor, storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+        internals.point_at(tensor, storage, offset_of(tensor), tensor.shape, tensor.stride())
     buffer.sized = True
 
 

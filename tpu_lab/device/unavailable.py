@@ -6,6 +6,7 @@ import types
 from typing import Any
 
 import torch
+from torch.utils import backend_registration
 
 
 class _Unavailable(types.ModuleType):
@@ -31,13 +32,13 @@ _kept: list[Any] = []
 def enter(state: Any) -> None:
     """Registers the name, unless it is taken. `state.reason` is what users read."""
     if torch._C._get_privateuse1_backend_name() == "privateuseone":
-        torch.utils.rename_privateuse1_backend("tpu")
+        backend_registration.rename_privateuse1_backend("tpu")
     if not hasattr(torch, "tpu"):
-        torch._register_device_module("tpu", _Unavailable(state))
+        torch._register_device_module("tpu", _Unavailable(state))  # type: ignore[no-untyped-call]
 
     def refuse(op: Any, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(state.reason)
 
-    library = torch.library.Library("_", "IMPL")
+    library: Any = torch.library.Library("_", "IMPL")  # type: ignore[no-untyped-call]
     library.fallback(refuse, "PrivateUse1")
     _kept.append(library)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from . import _torch_internals as internals
-from .tensors import buffer_of, contiguous_stride, give_size, retype
+from .tensors import buffer_of, contiguous_stride, give_size, offset_of, retype
 
 VIEW_KERNELS = ("as_strided", "as_strided_", "view", "_reshape_alias", "unfold", "view_as_real", "view_as_complex")
 """View operators with a kernel per backend; all others are composites over these."""
@@ -35,7 +35,7 @@ def view_kernel(overload: str) -> Callable[..., torch.Tensor]:
 
 def set_source_tensor(self: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     """`tensor.set_(other)`: both show the same memory afterwards."""
-    return set_storage_offset(self, source.untyped_storage(), source.storage_offset(), tuple(source.shape), source.stride(), keep=source)
+    return set_storage_offset(self, source.untyped_storage(), offset_of(source), tuple(source.shape), source.stride(), keep=source)
 
 
 def set_source_storage(self: torch.Tensor, source: torch.UntypedStorage) -> torch.Tensor:

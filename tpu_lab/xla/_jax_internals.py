@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax._src import core
 from jax._src.interpreters import pxla
-from jax._src.lib import _jax
+from jax._src.lib import _jax  # type: ignore[attr-defined]
 
 ShapedArray = core.ShapedArray
 XlaRuntimeError = jax.errors.JaxRuntimeError
@@ -67,5 +67,5 @@ def compile_flat(
     with jax.enable_x64(True):
         lowered = jax.jit(function, donate_argnums=tuple(donate), keep_unused=True).lower(*avals)
         compiled = lowered.compile(compiler_options=options)
-    executable = compiled._executable.xla_executable
+    executable = compiled._executable.xla_executable  # type: ignore[attr-defined]
     return executable, result_handlers(jax.tree_util.tree_leaves(lowered.out_info)), compiled

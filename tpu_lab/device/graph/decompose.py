@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import torch
-import torch._decomp as torch_decompositions
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
@@ -38,9 +37,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
     Some of them end in prims; a prim whose ATen counterpart is served is turned back into that.
     """
-    torch_decompositions.core_aten_decompositions()  # loads the modules that register decompositions
-    known = torch_decompositions.global_decomposition_table["post_autograd"]
-    table = {op: function for op, function in known.items() if isinstance(op, torch._ops.OpOverload) and not is_served(op)}
+    table = {op: function for op, function in internals.decompositions().items() if isinstance(op, torch._ops.OpOverload) and not is_served(op)}
     for name in dir(torch.ops.prims):
         prim = getattr(getattr(torch.ops.prims, name), "default", None)
         if isinstance(prim, torch._ops.OpOverload) and not is_served(prim) and _aten_is_served(_ATEN_NAME.get(name, name)):
@@ -130,5 +127,5 @@ def _kernel(op: Any) -> Callable[..., Any] | None:
     if op.namespace == "prims":
         return getattr(op, "impl_aten", None)
     if internals.has_backend_kernel(op.name(), "CompositeExplicitAutograd"):
-        return lambda *args, **kwargs: op._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
+        return internals.call_composite(op)
     return None

@@ -116,9 +116,9 @@ class GraphProgram:
             steps = rng.consumed if rng is not None else 0
             return [*made, result.out_of_range] if result.out_of_range is not None else made
 
-        avals = [layout.aval() for layout in layouts] + [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in splitter.inputs]
+        avals = [layout.aval() for layout in layouts] + [tensors.aval(a.shape, a.dtype) for a in splitter.inputs]
         if self.lowered.random:
-            avals.append(jax.ShapeDtypeStruct((2,), np.uint64))
+            avals.append(tensors.aval((2,), np.uint64))
         start = time.perf_counter()
         executable = compile_program(function, avals, written, options=policies.for_xla())
         fresh = [o for o in outputs if isinstance(o, FreshResult)]

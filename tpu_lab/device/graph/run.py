@@ -20,6 +20,7 @@ from ...lowering.promotion import Number, cast
 from ...lowering.rng import Rng
 from .. import _torch_internals as internals
 from ..plan import NOT_PASSED, Plan, plan_for, registry_name
+from ..tensors import aval
 from . import higher_order, numeric
 from .decompose import is_bookkeeping
 from .nodes import arguments, is_operator, name_of, written_nodes
@@ -159,7 +160,7 @@ class Run:
             factory = any(a.name == "device" for a in plan_for(target).arguments)
             result = target(*on_meta(self.resolve(node.args)), **kwargs, **({"device": "meta"} if factory else {}))
             metas = [m for m in _leaves(result) if isinstance(m, torch.Tensor)]
-        return tuple(jax.ShapeDtypeStruct(tuple(m.shape), to_jax(m.dtype)) for m in metas)
+        return tuple(aval(m.shape, to_jax(m.dtype)) for m in metas)
 
     def typed(self, plan: Plan, node: Node | OpCall, results: Any) -> Any:
         """Results in the dtypes the graph states; a Tensor[] result stays a list, several results a list too."""

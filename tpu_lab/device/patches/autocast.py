@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
+from .. import _torch_internals as internals
+
 LOWER = (
     "conv1d conv2d conv3d conv1d.padding conv2d.padding conv3d.padding conv_transpose1d conv_transpose2d.input conv_transpose3d.input convolution "
     "_convolution addmm addmv addr matmul einsum mm mv linear linalg_vecdot linalg_multi_dot addbmm baddbmm bmm chain_matmul "
@@ -26,8 +28,7 @@ FULL = (
     "linalg_matrix_norm"
 )
 WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack"
-_KEY = torch._C.DispatchKey.AutocastPrivateUse1
-_kept: list[torch.library.Library] = []
+_kept: list[Any] = []
 
 
 def _cast(dtype: torch.dtype) -> Callable[[Any], Any]:
@@ -42,7 +43,7 @@ def _kernel(op: Any, choose: Callable[[tuple[Any, ...], dict[str, Any]], torch.d
     takes_dtype = any(a.name == "dtype" for a in op._schema.arguments)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(_KEY)):
+        with internals.without_autocast():
             dtype = choose(args, kwargs)
             if dtype is None or (takes_dtype and kwargs.get("dtype") is not None):
                 return op(*args, **kwargs)
@@ -83,9 +84,9 @@ def _banned(*args: Any, **kwargs: Any) -> Any:
 
 def apply() -> None:
     """Registers the policies."""
-    fallthrough = torch.library.Library("_", "IMPL")
+    fallthrough = internals.library("_")
     fallthrough.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
-    library = torch.library.Library("aten", "IMPL")
+    library = internals.library("aten")
     _kept.extend([fallthrough, library])
     for names, choose in ((LOWER, _lower), (FULL, _full), (WIDEST, _widest)):
         for name in names.split():

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from .. import _torch_internals as internals
 from .. import seeds
 
-_Base: Any = torch._C.Generator
+_Base: Any = internals.Generator
 _numbers = itertools.count(2**62 + 1)
 
 
@@ -53,7 +54,7 @@ class TpuGenerator(_Base):  # type: ignore[misc]
     def default(cls) -> TpuGenerator:
         """The generator of the device itself, whose state `torch.manual_seed` sets."""
         generator = cls()
-        seeds.unregister(torch._C.Generator.initial_seed(generator))
+        seeds.unregister(_Base.initial_seed(generator))
         generator.tpu_state = seeds.default
         seeds.rename(generator, seeds.default)
         return generator

@@ -13,20 +13,22 @@ from typing import Any
 import torch
 from torch.nn import Module, Parameter
 
+from .. import _torch_internals as internals
+
 _local = threading.local()
 
 
 def apply() -> None:
     """Patches `torch.nn.Module._apply`."""
-    original = Module._apply
+    original: Any = Module._apply
 
     @functools.wraps(original)
     def apply_to(self: Module, fn: Any, recurse: bool = True) -> Module:
         if not _crosses(self, fn):
-            return original(self, fn, recurse)
+            return original(self, fn, recurse)  # type: ignore[no-any-return]
         if recurse:
             for child in self.children():
-                child._apply(fn)
+                child._apply(fn)  # type: ignore[no-untyped-call]
         outermost = not hasattr(_local, "replaced")
         if outermost:
             _local.replaced = {}
@@ -59,10 +61,8 @@ def apply() -> None:
 
 def _crosses(module: Module, fn: Any) -> bool:
     """True if `fn` moves some parameter of this module itself between CPU and tpu."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
     for param in module._parameters.values():
-        if param is None or type(param) is not Parameter or isinstance(param.data, FakeTensor):
+        if param is None or type(param) is not Parameter or internals.is_fake(param.data):
             continue
         with torch.no_grad():
             probe = fn(torch.empty(0, dtype=param.dtype, device=param.device))
@@ -83,18 +83,9 @@ def _moved(param: Parameter, fn: Any) -> Parameter:
         moved_grad = fn(grad) if grad is not None else None
     param.grad = None
     fresh = Parameter(applied.detach(), param.requires_grad)
-    out = param if _swap(param, fresh) else fresh
+    out = param if internals.swap_contents(param, fresh) else fresh
     if out is fresh:
         replaced[id(param)] = (param, fresh)  # the old one is kept alive so that its id stays taken
     if moved_grad is not None:
         out.grad = moved_grad
     return out
-
-
-def _swap(param: Parameter, fresh: Parameter) -> bool:
-    """Gives `param` the contents of `fresh`; False where torch refuses (an autograd graph still holds the parameter)."""
-    try:
-        torch._C._swap_tensor_impl(param, fresh)
-    except RuntimeError:
-        return False
-    return True

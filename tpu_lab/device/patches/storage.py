@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.storage import TypedStorage, UntypedStorage
 
+from .. import _torch_internals as internals
+
 _Storage: Any = UntypedStorage
 _raw_nbytes = UntypedStorage.nbytes
 _raw_device = UntypedStorage.device
@@ -39,13 +41,13 @@ def data_ptr(self: Any) -> int:
         if nbytes(self) == 0:
             return 0
         found = self.address = next(_addresses) * _PAGE
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def tensor_data_ptr(self: torch.Tensor) -> int:
     """`storage().data_ptr()` plus the offset in bytes."""
     base = data_ptr(self.untyped_storage())
-    return base + self.storage_offset() * self.element_size() if base and self.numel() else 0
+    return base + int(self.storage_offset()) * self.element_size() if base and self.numel() else 0
 
 
 def as_bytes(self: Any) -> torch.Tensor:
@@ -86,9 +88,10 @@ def clone(self: Any) -> Any:
 def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     """`copy.deepcopy` of a storage: one copy per storage, so that views stay tied together."""
     memo = memo.setdefault("torch", {})  # type: ignore[call-overload]
-    if self._cdata not in memo:
-        memo[self._cdata] = clone(self)
-    return memo[self._cdata]
+    key = internals.storage_key(self)
+    if key not in memo:
+        memo[key] = clone(self)
+    return memo[key]
 
 
 def copy_(self: Any, source: Any, non_blocking: bool = False) -> Any:
@@ -138,6 +141,22 @@ def reduce(self: Any) -> Any:
     return from_bytes, (as_bytes(self),)
 
 
+def tolist(self: Any) -> list[int]:
+    """The bytes as Python ints."""
+    return as_bytes(self).tolist()
+
+
+def getitem(self: Any, at: Any) -> Any:
+    """One byte, or a CPU storage with the bytes of a slice."""
+    raw = as_bytes(self)[at]
+    return raw.item() if isinstance(at, int) else raw.untyped_storage()
+
+
+def is_pinned(self: Any, device: Any = None) -> bool:
+    """False: pinned memory is the host's."""
+    return False
+
+
 def _for_ours(name: str, ours: Callable[..., Any], cls: Any = UntypedStorage) -> None:
     """Puts `ours` before a method of a torch class, for objects of the device."""
     original = getattr(cls, name)
@@ -153,7 +172,7 @@ def _for_ours(name: str, ours: Callable[..., Any], cls: Any = UntypedStorage) ->
 
 def apply() -> None:
     """Patches `torch.UntypedStorage` and `Tensor.data_ptr`."""
-    for name, ours in {
+    methods: dict[str, Callable[..., Any]] = {
         "nbytes": nbytes,
         "size": nbytes,
         "__len__": nbytes,
@@ -164,10 +183,11 @@ def apply() -> None:
         "resize_": resize_,
         "cpu": to_cpu,
         "__reduce__": reduce,
-        "tolist": lambda self: as_bytes(self).tolist(),
-        "__getitem__": lambda self, at: as_bytes(self)[at].item() if isinstance(at, int) else as_bytes(self)[at].untyped_storage(),
-        "is_pinned": lambda self, device=None: False,
-    }.items():
+        "tolist": tolist,
+        "__getitem__": getitem,
+        "is_pinned": is_pinned,
+    }
+    for name, ours in methods.items():
         _for_ours(name, ours)
     _for_ours("data_ptr", tensor_data_ptr, torch.Tensor)
     original_to = UntypedStorage.to
@@ -179,5 +199,4 @@ def apply() -> None:
         return original_to(self, device=device, non_blocking=non_blocking)
 
     _Storage.to = storage_to
-    original_typed = TypedStorage._data_ptr
-    TypedStorage._data_ptr = lambda self: data_ptr(self._untyped_storage) if self.device.type == "tpu" else original_typed(self)  # type: ignore[method-assign]
+    _for_ours("_data_ptr", lambda self: data_ptr(self._untyped_storage), TypedStorage)
