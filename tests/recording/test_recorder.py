@@ -100,7 +100,7 @@ def test_an_op_of_a_cell_has_the_cell_s_line_and_the_line_inside(device: FakeDev
     run = recorder.run
     assert lines(run) == [(2, 2), (4, 2), (4, 2)]
     assert [(s.name, s.kind) for s in run.sources] == [("cell 42", "cell"), ("cell 41", "other_cell")]
-    assert [line.text for line in run.sources[0].lines] == text.split("\n")
+    assert [line.text for line in run.sources[0].lines] == text.split("\n")[:-1]
     assert {(c.source, c.line): c.ops for c in run.lines} == {(0, 2): 1, (0, 4): 2, (1, 2): 2}
     assert run.locations[run.ops[1].location].function == "helper"
 
@@ -212,6 +212,20 @@ def test_rare_events_carry_line_cost_and_reason(device: FakeDevice) -> None:
     assert (totals.syncs, totals.fallbacks, totals.graph_breaks, totals.recompiles, totals.builds, totals.build_ns) == (1, 1, 4, 2, 1, 250_000_000)
     built = run.programs[run.ops[1].program]
     assert (built.build_ns, built.cache) == (250_000_000, "disk")
+
+
+def test_the_machinery_around_a_cell_has_no_place_and_waits_for_nobody(device: FakeDevice) -> None:
+    text = "say.sync('item', 4, 0, 1)\n"
+    with Recorder(cells={CELL: CellText(text=text)}) as recorder:
+        cell(text, device, say=recorder)()
+        recorder.sync("synchronize", 0, 0, 1)  # as the notebook does to take the time
+        device.run("aten.a")
+    run = recorder.run
+    assert [sync.reason for sync in run.syncs] == ["item"] and run.totals.syncs == 1
+    assert (run.ops[0].location, run.ops[0].cell_location) == (-1, -1)
+    with Recorder() as recorder:
+        recorder.sync("synchronize", 0, 0, 1)  # the block is the user's own
+    assert recorder.run.totals.syncs == 1
 
 
 def test_an_exception_is_recorded_once_and_not_kept(device: FakeDevice) -> None:

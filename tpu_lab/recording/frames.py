@@ -179,7 +179,7 @@ class SourceTable:
             cell = self._cells.get(filename)
             if cell is not None:
                 self._names.append((cell.name, "cell" if cell.current else "other_cell"))
-                self._lines.append(dict(enumerate(cell.text.split("\n"), 1)) if cell.text else {})
+                self._lines.append(dict(enumerate(cell.text.rstrip().split("\n"), 1)) if cell.text else {})
             elif _CELL_NAME.search(filename):
                 self._names.append(("another cell", "other_cell"))
                 self._lines.append({})

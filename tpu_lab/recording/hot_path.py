@@ -41,8 +41,11 @@ class BufferListener(Protocol):
     def __call__(self, buffer: BufferView) -> None: ...
 
 
-def locator(kinds: dict[str, int], cells: Mapping[str, CellText], base: FrameType | None) -> Locate:
-    """A `Locate`. `kinds` caches what a file is; no walk goes above `base`, nor above the frame that runs the innermost module."""
+def locator(kinds: dict[str, int], cells: Mapping[str, CellText], base: FrameType | None, with_base: bool) -> Locate:
+    """A `Locate`. `kinds` caches what a file is; no walk goes above `base`, nor above the frame that runs the innermost module.
+
+    `with_base` tells whether `base` is the user's own place, or only whoever runs the cell.
+    """
 
     def locate(frame: FrameType | None, stack: ThreadStack) -> Places:
         anchor = stack.anchor
@@ -50,6 +53,8 @@ def locator(kinds: dict[str, int], cells: Mapping[str, CellText], base: FrameTyp
         while frame is not None:
             if frame is anchor:
                 return stack.places if user is None else (user, user_at, stack.places[2], stack.places[3])
+            if frame is base and not with_base:
+                break
             code = frame.f_code
             kind = kinds.get(code.co_filename)
             if kind is None:

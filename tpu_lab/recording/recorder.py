@@ -53,6 +53,7 @@ class Recorder:
         self.mode, self.name, self.device, self.target = mode, name, device, target
         self.blocking = blocking
         self.cells: Mapping[str, CellText] = cells or {}
+        self._told = bool(cells)
         self.events: list[Any] = []
         """In order; their form is told in `raw`."""
         self.programs: dict[OpProgram, int] = {}
@@ -75,7 +76,7 @@ class Recorder:
 
     def _listen(self, base: FrameType | None) -> None:
         """Makes the parts that look at frames; `base` is the frame no walk goes above."""
-        self._locate = locator({}, self.cells, base)
+        self._locate = locator({}, self.cells, base, with_base=not self._told)
         self.op = op_listener(self.events, self.programs, self._thread, self._locate, self._backward_caller, self._room, self._drop)
 
     def __enter__(self) -> Recorder:
@@ -116,7 +117,10 @@ class Recorder:
         self.happenings.compiled(program, int(seconds * 1e9), cache)
 
     def sync(self, reason: str, nbytes: int, start_ns: int, end_ns: int) -> None:
-        self.happenings.sync(reason, nbytes, start_ns, end_ns, self._here(), len(self.events))
+        places = self._here()
+        if self._told and places is NOWHERE and get_ident() == self._owner:
+            return  # whoever runs the cell waits for its end; the cell itself did not
+        self.happenings.sync(reason, nbytes, start_ns, end_ns, places, len(self.events))
 
     def fallback(self, op: str, reason: str, bytes_out: int, bytes_in: int, start_ns: int, end_ns: int) -> None:
         self.happenings.fallback(op, reason, bytes_out, bytes_in, start_ns, end_ns, self._here())

@@ -38,7 +38,7 @@ def _summary(run: Run) -> Markup:
     ops = f"{count(run.totals.ops)} {ARROW} {sentences.kernels(run)}"
     figures = [
         head,
-        figure("Wall time", time, detail, "measured"),
+        figure(f"Wall time, {run.comparison.baseline}" if run.comparison else "Wall time", time, detail, "measured"),
         figure(f"Ops {ARROW} kernels", ops, f"{count(run.ops_dropped)} ops not kept" if run.ops_dropped else ""),
         figure("Peak memory", sentences.peak(run), exact=exact_bytes(run.memory.peak_bytes)),
         figure("Run", name) if run.name else Markup(""),
@@ -126,7 +126,11 @@ def _findings(run: Run) -> list[Markup]:
     ]
     more = [paragraph(f"{counted(len(run.findings) - len(shown), 'more finding')} not shown.", muted=True)] if len(shown) < len(run.findings) else []
     lines = [f"border-bottom:1px solid {theme.LINE}"] * len(shown)
-    return [title(counted(len(run.findings), "finding"), "most expensive first"), table(columns, [_finding(run, f) for f in shown], lines), *more]
+    return [
+        title(counted(len(run.findings), "finding"), "most expensive first" if len(run.findings) > 1 else ""),
+        table(columns, [_finding(run, f) for f in shown], lines),
+        *more,
+    ]
 
 
 def _finding(run: Run, f: Finding) -> list[str]:
@@ -159,7 +163,7 @@ def _ops(run: Run) -> list[Markup]:
     rows = []
     for g in top:
         name = element("span", g.op, style=theme.CODE)
-        back = element("span", " backward", style=f"color:{theme.MUTED}") if g.backward else ""
+        back = element("span", " backward", style=f"color:{theme.MUTED}") if g.backward and "backward" not in g.op else ""
         where = (
             str(g.line)
             if g.source >= 0 and run.sources[g.source].kind == "cell"

@@ -92,8 +92,8 @@ def spread_bar(low: float, middle: float, high: float, full: float, chosen: bool
     bar = element("div", style=f"width:{percent[1]:.1f}%;height:14px;background-color:{theme.BAR_CHOSEN if chosen else theme.BAR}")
     whisker = ""
     if high > low:
-        line = element("div", style=f"height:4px;border-bottom:1px solid {theme.MUTED}")
-        ends = f"border-left:1px solid {theme.MUTED};border-right:1px solid {theme.MUTED};box-sizing:border-box"
+        line = element("div", style=f"height:4px;border-bottom:1px solid {theme.WHISKER}")
+        ends = f"border-left:1px solid {theme.WHISKER};border-right:1px solid {theme.WHISKER};box-sizing:border-box"
         span = max(percent[2] - percent[0], 0.4)
         style = f"position:absolute;top:2px;left:{percent[0]:.1f}%;width:{span:.1f}%;height:10px;{ends}"
         whisker = element("div", line, style=style)

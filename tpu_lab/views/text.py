@@ -129,7 +129,7 @@ def _ops(run: Run) -> str:
     )
     rows = [
         [
-            g.op + (" (backward)" if g.backward else ""),
+            g.op + (" (backward)" if g.backward and "backward" not in g.op else ""),
             g.module,
             f"{run.sources[g.source].name}:{g.line}" if g.source >= 0 and run.sources[g.source].kind != "cell" else str(g.line or ""),
             shape(g.result),

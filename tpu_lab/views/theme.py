@@ -21,6 +21,7 @@ WRONG_SOFT = "#e8382d24"
 LINE = "#8a909959"
 BAR = "#7f9abf99"
 BAR_CHOSEN = "#2b7fd6"
+WHISKER = "#858c96"
 
 UI = "font-family:var(--jp-ui-font-family,system-ui,sans-serif)"
 CODE = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-variant-ligatures:none"
