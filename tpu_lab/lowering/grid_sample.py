@@ -1,18 +1,21 @@
 """Sampling of images at given places (`grid_sample`, `affine_grid`) with gradients.
 
-A sample is a sum over the neighbours of its place: per dimension a few (index, weight) pairs, combined over dimensions. Gradients
-are jax's of that sum, the coordinate rules being written so that their derivatives are PyTorch's.
+A sample is a sum over the neighbours of its place: per dimension a few (index, weight) pairs, combined over dimensions. The
+gradient of the grid is jax's of the weights, the coordinate rules being written so that their derivatives are PyTorch's.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
+from jax.tree_util import register_dataclass
 
 from .precision import matmul_precision, widened
 from .promotion import cast, opmath
@@ -76,31 +79,54 @@ def _far(x: Array) -> Array:
     return ((_CUBIC_A * x - 5 * _CUBIC_A) * x + 8 * _CUBIC_A) * x - 4 * _CUBIC_A
 
 
-def _sample(image: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
-    """image [N, C, *spatial], grid [N, *out, rank] whose last dimension names the last spatial one first; [N, C, *out]."""
-    rank = image.ndim - 2
-    sizes = image.shape[2:]
+@register_dataclass
+@dataclass(frozen=True)
+class _Corners:
+    """The K neighbours each place has in an image: flat index in its plane and whether it exists, both [K, N, places]."""
+
+    index: Array
+    inside: Array
+
+
+def _corners(grid: Array, sizes: Sequence[int], interpolation_mode: int, padding_mode: int, align_corners: bool) -> tuple[Array, _Corners]:
+    """The neighbours' weights [K, N, places] and the neighbours, for grid [N, *out, rank] whose last dimension names the last size first."""
+    rank = len(sizes)
     places = grid.reshape(grid.shape[0], -1, rank)
-    per_dimension = [_taps(places[..., rank - 1 - d], sizes[d], interpolation_mode, padding_mode, align_corners) for d in range(rank)]
-    flat = image.reshape(*image.shape[:2], -1)
-    total = jnp.zeros((*image.shape[:2], places.shape[1]), image.dtype)
-    for corner in itertools.product(*per_dimension):
-        inside, index, weight = jnp.array(True), jnp.zeros(places.shape[:2], jnp.int32), jnp.ones((), image.dtype)
+    taps = [_taps(places[..., rank - 1 - d], sizes[d], interpolation_mode, padding_mode, align_corners) for d in range(rank)]
+    indices, weights, inside = [], [], []
+    for corner in itertools.product(*taps):
+        index, weight, within = jnp.zeros(places.shape[:2], jnp.int32), jnp.ones((), grid.dtype), jnp.array(True)
         for (position, factor), size in zip(corner, sizes, strict=True):
-            within = (position >= 0) & (position <= size - 1)
-            inside = inside & within
-            index = index * size + jnp.where(within, position, 0).astype(jnp.int32)
-            weight = weight * factor
-        seen = jax.vmap(lambda plane, i: jnp.take(plane, i, axis=1, mode="clip"))(flat, jnp.where(inside, index, 0))
-        total = total + jnp.where(inside[:, None], seen, 0.0) * weight[:, None]
-    return total.reshape(*image.shape[:2], *grid.shape[1:-1])
+            here = (position >= 0) & (position <= size - 1)
+            index = index * size + jnp.where(here, position, 0).astype(jnp.int32)
+            weight, within = weight * factor, within & here
+        indices.append(index)
+        weights.append(weight)
+        inside.append(within)
+    return jnp.stack(weights), _Corners(jnp.stack(indices), jnp.stack(inside))
 
 
 @lowering("grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
     """input [N, C, (D,) H, W] at the places of grid [N, *out, 2 or 3], where -1 and 1 are the image's borders: [N, C, *out]."""
-    out = _sample(widened(input), widened(grid), interpolation_mode, padding_mode, align_corners)
-    return cast(out, input.dtype)
+    weights, corners = _corners(widened(grid), input.shape[2:], interpolation_mode, padding_mode, align_corners)
+    planes = widened(input).reshape(*input.shape[:2], -1)
+    total = jnp.zeros((*input.shape[:2], weights.shape[2]), planes.dtype)
+    for k in range(weights.shape[0]):
+        seen = jnp.take_along_axis(planes, corners.index[k][:, None], axis=2, mode="clip")
+        total = total + jnp.where(corners.inside[k][:, None], seen, 0) * cast(weights[k], total.dtype)[:, None]
+    return cast(total.reshape(*input.shape[:2], *grid.shape[1:-1]), input.dtype)
+
+
+def _in_memory(x: Array) -> Array:
+    """x, written out before it is used: XLA:CPU would else compute it anew for each element that reads it, in a slow order."""
+    written: Array = lax.optimization_barrier(x)  # type: ignore[no-untyped-call]
+    return written
+
+
+def _pixel_rows(x: Array) -> Array:
+    """x [N, C, *] as [N * places, C], so that a pixel is read and written as one piece."""
+    return _in_memory(jnp.moveaxis(x, 1, -1).reshape(-1, x.shape[1]))
 
 
 @lowering("grid_sampler_2d_backward", "grid_sampler_3d_backward")
@@ -113,14 +139,28 @@ def grid_sampler_backward(
     align_corners: bool,
     output_mask: Sequence[bool],
 ) -> tuple[Array | None, Array | None]:
-    """The gradients of input (None unless asked for) and grid."""
+    """The gradients of input (None unless asked for) and grid.
 
-    def sample(image: Array, places: Array) -> Array:
-        return _sample(image, places, interpolation_mode, padding_mode, align_corners)
-
-    _, pull = jax.vjp(sample, widened(input), widened(grid))
-    grad_input, grad_grid = pull(widened(grad_output))
-    return cast(grad_input, input.dtype) if output_mask[0] else None, cast(grad_grid, grid.dtype)
+    Pixel by pixel (`_pixel_rows`): 20 times faster on XLA:CPU than what jax derives from the forward pass.
+    """
+    sizes = input.shape[2:]
+    weights, pull, corners = jax.vjp(lambda g: _corners(g, sizes, interpolation_mode, padding_mode, align_corners), widened(grid), has_aux=True)
+    grads, pixels = _pixel_rows(widened(grad_output)), _pixel_rows(widened(input))
+    base = jnp.arange(input.shape[0], dtype=jnp.int32)[:, None] * math.prod(sizes)
+    grad_weights, grad_pixels = [], jnp.zeros_like(pixels)
+    for k in range(weights.shape[0]):
+        index, inside = (corners.index[k] + base).reshape(-1), corners.inside[k].reshape(-1)
+        seen = _in_memory(jnp.take(pixels, index, axis=0, mode="clip"))
+        grad_weights.append(jnp.where(inside, jnp.sum(seen * grads, axis=1), 0))
+        if output_mask[0]:
+            factor = jnp.where(inside, cast(weights[k], grads.dtype).reshape(-1), 0)
+            grad_pixels = grad_pixels.at[index].add(grads * factor[:, None], mode="promise_in_bounds")
+    (grad_grid,) = pull(cast(jnp.stack(grad_weights).reshape(weights.shape), weights.dtype))
+    grad_input = None
+    if output_mask[0]:
+        by_place = grad_pixels.reshape(input.shape[0], *sizes, input.shape[1])
+        grad_input = cast(jnp.moveaxis(by_place, -1, 1), input.dtype)
+    return grad_input, cast(grad_grid, grid.dtype)
 
 
 def _steps(count: int, align_corners: bool) -> np.ndarray:

@@ -7,12 +7,13 @@ gradient is a resampling too, by the transposed table.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from .promotion import cast, opmath
 
@@ -70,8 +71,10 @@ def _apply(x: Array, table: Resampling, axis: int) -> Array:
     if taps == 1 and out and out % table.size == 0 and (table.index[:, 0] == np.arange(out) // (out // table.size)).all():
         return _weighted(jnp.repeat(x, out // table.size, axis=axis), table.weights.reshape(out, *trailing))
     if out * taps == table.size and (table.index.reshape(-1) == np.arange(table.size)).all():
-        seen = x.reshape(*x.shape[:axis], out, taps, *x.shape[axis + 1 :])
-        return jnp.sum(_weighted(seen, table.weights.reshape(out, taps, *trailing)), axis=axis + 1, dtype=x.dtype)
+        seen = _weighted(x.reshape(*x.shape[:axis], out, taps, *x.shape[axis + 1 :]), table.weights.reshape(out, taps, *trailing))
+        if taps > _MAX_UNROLLED:
+            return jnp.sum(seen, axis=axis + 1, dtype=x.dtype)
+        return functools.reduce(lax.add, (lax.index_in_dim(seen, t, axis + 1, keepdims=False) for t in range(taps)))
     if taps > _MAX_UNROLLED:
         seen = jnp.take(x, jnp.asarray(table.index.reshape(-1), jnp.int32), axis=axis, mode="clip")
         seen = seen.reshape(*x.shape[:axis], out, taps, *x.shape[axis + 1 :])
