@@ -7,6 +7,7 @@ import contextlib
 import io
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,7 +47,7 @@ class Notebook:
 
     def reset(self) -> None:
         """Empties the namespace."""
-        extension.forget_programs()  # Dynamo keeps names in it
+        _forget_programs()  # Dynamo keeps names in it
         self.shell.reset(new_session=True)
 
     def run(self, source: str) -> Done:
@@ -76,7 +77,7 @@ def shell() -> Iterator[Any]:
     made = InteractiveShell.instance(config=config)
     made.display_formatter.active_types = made.display_formatter.format_types
     yield made
-    extension.forget_programs()
+    _forget_programs()
     made.reset(new_session=False)
 
 
@@ -84,10 +85,16 @@ def shell() -> Iterator[Any]:
 def notebook(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     lab = FakeLab()
     monkeypatch.setattr(magics, "Lab", lambda: lab)
-    extension.forget_programs()
+    _forget_programs()
     shell.reset(new_session=True)
     extension.load_ipython_extension(shell)
     yield Notebook(shell, lab)
     extension.unload_ipython_extension(shell)
     assert not torch.overrides._get_current_function_mode_stack(), "a mode was left on"
-    extension.forget_programs()
+    _forget_programs()
+
+
+def _forget_programs() -> None:
+    """As at exit; slow, so only after something was compiled."""
+    if "torch._dynamo" in sys.modules and torch._dynamo.utils.counters["frames"]:
+        extension.forget_programs()
