@@ -103,9 +103,11 @@ def remedy() -> str:
 
 
 def version_note() -> str:
-    """One line if torch is outside the tested range, else empty."""
-    import torch
-
+    """One line if torch is outside the tested range, else empty (also where there is no torch)."""
+    try:
+        import torch
+    except ImportError:
+        return ""
     digits = torch.__version__.split("+")[0].split(".")
     version = tuple(int(d) for d in digits[:2] if d.isdigit())
     if TORCH_RANGE[0] <= version < TORCH_RANGE[1]:

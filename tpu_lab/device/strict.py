@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import torch
 
-from ..xla.executable import compile_program
+from ..xla.executable import Executable, compile_program
 from . import _torch_internals as internals
 from . import checks, events, host_first, memory, modes, policies, program_cache, state, tensors
 from .call import Call, TensorSlot, input_types, split
@@ -113,6 +113,12 @@ def build(plan: Plan, call: Call) -> Any:
     return compile_entry(plan, call, traced, metas)
 
 
+def describe(op: str, kind: str, inputs: tuple[TensorType, ...], outputs: tuple[TensorType, ...], executable: Executable) -> OpProgram:
+    """What observers are told about a compiled program, with the compiler's figures."""
+    cost = executable.cost()
+    return OpProgram(op, kind, inputs, outputs, cost.flops, cost.temp_bytes, cost.kernels, cost.bytes_accessed, program_cache.next_id())
+
+
 def compile_later(plan: Plan, call: Call) -> Callable[[], None]:
     """A job that makes a call's program and holds none of its tensors. A failure leaves the host kernel in place."""
     metas = meta_results(plan, call)
@@ -145,7 +151,7 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     largest = max([largest, *(0 if m is None else m.numel() * m.element_size() for m in metas)])
     start = time.perf_counter()
     executable = compile_program(traced.function, traced.avals, donate, fast=largest < SMALL_BYTES, options=policies.for_xla())
-    info = OpProgram(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), id=program_cache.next_id())
+    info = describe(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), executable)
     entry = Entry(traced, executable, info)
     seconds = time.perf_counter() - start
     if events.observer is not None:

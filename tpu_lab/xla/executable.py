@@ -57,7 +57,7 @@ class Executable:
         done.extend(map(self.consume, map(self.execute, (arrays,))))
 
     def cost(self) -> ProgramCost:
-        """Asks XLA for the program's cost; a few milliseconds, so only when somebody wants to know."""
+        """Asks XLA for the program's cost; takes 0.1 to 0.2 ms."""
         flops = accessed = temp = kernels = None
         try:
             analysis = self._compiled.cost_analysis()
@@ -70,13 +70,13 @@ class Executable:
         return ProgramCost(flops, None if accessed is None else int(accessed), temp, kernels)
 
 
-_FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "iota", "after-all"})
+_FREE = frozenset({"Parameter", "Constant", "Tuple", "GetTupleElement", "Bitcast", "Iota", "AfterAll"})
 
 
 def count_kernels(module: Any) -> int:
     """How many instructions of the entry computation do work: fusions, library calls and single operations."""
-    entry = module.computations()[-1]
-    return sum(1 for instruction in entry.instructions() if instruction.opcode not in _FREE)
+    entry = next(c for c in module.computations() if c.name.startswith("main"))  # what jax calls it
+    return sum(1 for instruction in entry.instructions() if str(instruction.opcode).removeprefix("HloOpcode.k") not in _FREE)
 
 
 def compile_program(

@@ -124,7 +124,7 @@ class GraphProgram:
         fresh = [o for o in outputs if isinstance(o, FreshResult)]
         kinds = tuple(TensorType(tuple(v.shape), str(v.dtype).removeprefix("torch.")) for v in inputs if isinstance(v, torch.Tensor))
         results = tuple(TensorType(f.size, str(f.dtype).removeprefix("torch.")) for f in fresh)
-        info = OpProgram(self.name, self.kind, kinds, results, id=program_cache.next_id())
+        info = strict.describe(self.name, self.kind, kinds, results, executable)
         needed = tuple(range(len(layouts)))
         built = _Built(executable, info, tuple(outputs), needed, frozenset(written), written, flagged, steps, sum(f.layout.nbytes for f in fresh))
         if events.observer is not None:
