@@ -16,9 +16,9 @@ import pytest
 import torch
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
-from tests.notebook.fakes import FakeLab
 from traitlets.config import Config
 
+from tests.notebook.fakes import FakeLab
 from tpu_lab.notebook import extension, magics
 
 
@@ -70,6 +70,10 @@ class Notebook:
         )
 
 
+current: Notebook | None = None
+"""The notebook of the running test, for cells that must reach it past their namespace (what is in there is part of the cell's state)."""
+
+
 @pytest.fixture(scope="session")
 def shell() -> Iterator[Any]:
     config = Config()
@@ -88,7 +92,10 @@ def notebook(shell: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     _forget_programs()
     shell.reset(new_session=True)
     extension.load_ipython_extension(shell)
-    yield Notebook(shell, lab)
+    global current
+    current = Notebook(shell, lab)
+    yield current
+    current = None
     extension.unload_ipython_extension(shell)
     assert not torch.overrides._get_current_function_mode_stack(), "a mode was left on"
     _forget_programs()

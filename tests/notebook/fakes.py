@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from tpu_lab.record.comparison import Comparison, Difference
-from tpu_lab.record.run import Run
 from tpu_lab.notebook.cell import Cell
 from tpu_lab.notebook.lab import Lab
+from tpu_lab.record.comparison import Comparison, Difference
+from tpu_lab.record.run import Run
 
 
 class FakeRecording:

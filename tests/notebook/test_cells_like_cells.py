@@ -6,68 +6,11 @@ import re
 from typing import Any
 
 import pytest
+
 from tests.notebook.conftest import Done, Notebook
+from tests.notebook.corpus import PYTHON
 
 MAGIC = "%%tpu eager --device cpu"
-
-CELLS = {
-    "assignment": "a = 1\nb = a + 1",
-    "last expression": "a = 3\na * 2",
-    "semicolon": "a = 3\na * 2;",
-    "semicolon and comment": "a = 3\na * 2;  # hidden",
-    "none is not shown": "None",
-    "expression before the last": "1 + 1\na = 2",
-    "expression in a block": "if True:\n    5",
-    "nested functions": "n = 3\ndef outer():\n    def inner(v):\n        return v * n\n    return [inner(k) for k in range(3)]\nr = outer()",
-    "recursion": "def fact(n):\n    return 1 if n < 2 else n * fact(n - 1)\nfact(5)",
-    "comprehension sees cell names": "k = 2\nr = [k * j for j in range(3) if j < k]\nd = {j: k for j in range(2)}",
-    "class scope": "f = 2\nclass Box:\n    g = f\n    def get(self):\n        return Box.g + f\nr = Box().get()",
-    "late binding": "s = 1\nlater = lambda: s\ns = 5\nr = later()",
-    "with and loop variables": "import contextlib\nwith contextlib.nullcontext(4) as w:\n    for i in range(3):\n        pass",
-    "del": "a = 1\nb = 2\ndel a",
-    "imports": "import os.path as p\nfrom math import *\nr = sqrt(16)",
-    "global statement": "def f():\n    global made\n    made = 7\nf()",
-    "walrus": "[y := 4, y + 1]",
-    "star assignment": "a, *b = [1, 2, 3]",
-    "annotations": "x: int = 3\ny: str\nr = __annotations__",
-    "future import": "from __future__ import annotations\ndef f(a: nowhere): pass\nr = f.__annotations__",
-    "try": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    r = str(e)\nfinally:\n    s = 1",
-    "decorator": "def twice(f):\n    return lambda v: f(f(v))\n@twice\ndef up(v):\n    return v + 1\nr = up(1)",
-    "print": "print('one')\nprint('two', end='')",
-    "display": "display(3)\ndisplay('x')",
-    "multi-line string": "t = '''a\n  b\n'''\nt",
-    "line magic": "x = 5\n%who_ls int",
-    "assigned magic": "r = %pwd\nr = type(r).__name__",
-    "shell command": "!echo hello",
-    "assigned shell": "r = !printf 'a\\nb'\nr = list(r)",
-    "magic in a block": "for i in range(2):\n    %time pass",
-    "help syntax": "import math",
-    "nested cell magic": "%%capture cap\nprint('inside')\nz = 1",
-    "timed": "%%time\nz = 4\nz + 1",
-    "indented": "    a = 1\n    b = 2",
-    "blank lines": "\n\na = 1\n\na",
-    "only a comment": "# nothing",
-    "unicode": "größe = 'ä'\ngröße",
-    "underscore": "_ = 3\n_",
-    "input history": "len(In) > 0",
-    "raises": "a = 1\nraise ValueError('no')\nb = 2",
-    "raises in a function": "def f(v):\n    return v / missing\na = 1\nb = f(a)",
-    "raises in a block": "a = []\nfor i in range(5):\n    a.append(i)\n    if i == 2:\n        raise KeyError(i)",
-    "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('second') from e",
-    "exit": "import sys\na = 1\nsys.exit('stop')\nb = 2",
-    "syntax error": "a = 1\nx = (1 +",
-    "syntax error in a string": "a = 'x",
-    "indentation error": "if True:\na = 1",
-    "return at top": "a = 1\nreturn 5\nb = 2",
-    "break at top": "a = 1\n\nbreak",
-    "await in a plain function": "a = 1\ndef f():\n    await g()",
-    "unknown magic": "a = 1\n%nosuchmagic\nb = 2",
-    "await": "import asyncio\nr = await asyncio.sleep(0, 7)\nr",
-    "async for": "async def gen():\n    yield 1\n    yield 2\nr = [v async for v in gen()]",
-    "await and error": "import asyncio\na = 1\nawait asyncio.sleep(0)\n1 / 0",
-    "await in a loop": "import asyncio\nr = []\nfor i in range(3):\n    r.append(await asyncio.sleep(0, i))",
-    "cancelled task": "import asyncio\nt = asyncio.ensure_future(asyncio.sleep(9))\nt.cancel()\ntry:\n    await t\nexcept asyncio.CancelledError:\n    r = 'cancelled'",
-}
 
 
 def _names(notebook: Notebook) -> dict[str, Any]:
@@ -91,7 +34,7 @@ def _compare(plain: Done, magic: Done) -> None:
     assert magic.outputs == plain.outputs
 
 
-@pytest.mark.parametrize("body", CELLS.values(), ids=CELLS.keys())
+@pytest.mark.parametrize("body", PYTHON.values(), ids=PYTHON.keys())
 def test_same_as_the_plain_cell(notebook: Notebook, body: str) -> None:
     plain = notebook.run(body)
     names, shown = _names(notebook), notebook.names.get("_")
@@ -112,9 +55,9 @@ def test_same_traceback_one_line_further_down(notebook: Notebook, name: str, xmo
     """In the same form, without frames of the machinery; the magic is line 1, so numbers are one higher."""
     notebook.shell.InteractiveTB.set_mode(xmode)
     try:
-        plain = notebook.run(f"# first line\n{CELLS[name]}")
+        plain = notebook.run(f"# first line\n{PYTHON[name]}")
         notebook.reset()
-        magic = notebook.run(f"{MAGIC}\n{CELLS[name]}")
+        magic = notebook.run(f"{MAGIC}\n{PYTHON[name]}")
     finally:
         notebook.shell.InteractiveTB.set_mode("Context")
     assert _seen(magic.text).replace("# " + MAGIC, "# first line") == _seen(plain.text)

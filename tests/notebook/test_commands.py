@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.notebook.conftest import Notebook
 
+from tests.notebook.conftest import Notebook
 from tpu_lab.errors import RunNotFoundError
 from tpu_lab.notebook import doctor
 

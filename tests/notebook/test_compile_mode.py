@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+
 from tests.notebook.conftest import Notebook
-from tests.notebook.test_cells_like_cells import CELLS, _compare, _names
+from tests.notebook.corpus import PYTHON, TORCH
+from tests.notebook.test_cells_like_cells import _compare, _names
 
 MAGIC = "%%tpu compile --device cpu"
 SETUP = """\
@@ -19,53 +21,6 @@ torch.manual_seed(0)
 x = torch.linspace(-1, 1, 12).view(3, 4)
 w = torch.arange(8.0).view(4, 2) / 8
 """
-
-TORCH_CELLS = {
-    "straight line": "y = x.sin() @ w\nz = (y * 2).relu()\nz.sum()",
-    "semicolon": "y = x * 2\ny.sum();",
-    "value is shown": "(x @ w).shape",
-    "in place": "y = x.clone()\nv = y[1]\nv.mul_(3)\ny[0, 0] = 7\ny.t_()",
-    "changes an older tensor": "x.add_(1)\nx[1].zero_()",
-    "print in the middle": "y = x * 2\nprint('mid', tuple(y.shape))\nz = y + 1",
-    "print of a value": "y = x * 2\nprint(y.sum().item())\nz = y + 1",
-    "numbers": "n = 3\nf = 0.5\ny = x * n + f\nn += 1\nf = f * 2 + n",
-    "loop over range": "y = x\nfor i in range(5):\n    y = y + i\n    y = y.cos()",
-    "loop with a total": "total = 0.0\ncount = 0\nfor row in x:\n    s = (row * 2).sum()\n    total += s.item()\n    count += 1\nmean = total / count",
-    "loop with break and continue": "r = []\nfor i in range(6):\n    if i == 1:\n        continue\n    y = x * i\n    if i == 4:\n        break\n    r.append(y.sum().item())",
-    "loop else": "for i in range(2):\n    y = x + i\nelse:\n    z = y * 2",
-    "while": "k = 0\ny = x\nwhile k < 3:\n    y = y * 1.5\n    k = k + 1",
-    "nested loops": "r = []\nfor i in range(2):\n    a = x * i\n    for j in range(2):\n        b = a + j\n        r.append(b.sum())",
-    "with": "with torch.no_grad():\n    p = nn.Parameter(w.clone())\n    y = x @ p\nr = y.requires_grad",
-    "branch on a number": "flag = 3\nif flag > 2:\n    y = x + 1\nelse:\n    y = x - 1",
-    "branch on a value": "if x.sum() > 100:\n    y = x + 1\nelse:\n    y = x - 1\nz = y * 2",
-    "conditional name": "if x.shape[0] == 4:\n    only = 1\ny = x * 2\nr = 'only' in globals()",
-    "try": "try:\n    y = x @ x\nexcept RuntimeError as e:\n    y = x.clone()\n    kind = type(e).__name__\nz = y + 1",
-    "function with a global": "scale = 2\ndef f(v):\n    return v * scale\nscale = 5\ny = f(x)\nscale = 7\nz = f(x)",
-    "global number changed by a function": "calls = 0\ndef f(v):\n    global calls\n    calls += 1\n    return v * calls\na = f(x)\nb = f(x)\nc = x * calls",
-    "late binding lambda": "k = 2\ng = lambda v: v * k\na = g(x)\nk = 10\nb = g(x)",
-    "closures in comprehension": "ks = [1, 2, 3]\nr = [(x * k).sum() for k in ks]\nd = {k: x + k for k in ks}\ng = sum((x * k).sum() for k in ks)",
-    "walrus": "y = (t := x * 2) + t",
-    "unpacking": "a, b = x.chunk(2, dim=1)\n(c, *d), e = (x, x, x), 3\nf = c + e",
-    "chained assignment": "a = b = x * 2\na[0] = 0",
-    "subscript and attribute targets": "d = {}\nd['k'] = x * 2\nclass Box: pass\nbox = Box()\nbox.v = x + 1\nl = [0, 0]\nl[1] = (x * 3).sum()",
-    "delete": "y = x * 2\nz = y + 1\ndel y\nr = z * 2",
-    "annotated": "y: torch.Tensor = x * 2\nz = y + 1",
-    "augmented on a name of this region": "y = x * 2\ny += 1\ny @= w",
-    "import between": "y = x * 2\nimport math\nz = y * math.pi",
-    "module": "net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))\nwith torch.no_grad():\n    for p in net.parameters():\n        p.fill_(0.1)\ny = net(x)",
-    "own module": "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.l = nn.Linear(4, 2)\n        self.calls = 0\n    def forward(self, v):\n        self.calls += 1\n        return self.l(v).relu()\ntorch.manual_seed(1)\nnet = Net()\na = net(x)\nb = net(x * 2)\nc = net.calls",
-    "random numbers": "torch.manual_seed(3)\na = torch.rand(4)\nb = torch.rand(4)",
-    "numpy": "import numpy as np\nn = np.arange(4.0)\ny = torch.from_numpy(n) + 1\nm = y.numpy() * 2",
-    "empty results": "y = x[x > 5]\nz = y.sum()",
-    "views stay views": "y = x * 1\nv = y[0]\ny.mul_(5)\nr = v.sum()",
-    "same object": "y = x\nr = y is x",
-    "none and strings": "a = None\ns = 'n' * 3\ny = x * len(s)",
-    "await": "import asyncio\ny = x * 2\nt = await asyncio.sleep(0, 3)\nz = y + t",
-    "line magic inside": "y = x * 2\n%time z = y + 1\nr = z * 2",
-    "match": "match x.shape[0]:\n    case 3:\n        y = x * 3\n    case _:\n        y = x * 0",
-    "lists of tensors": "ts = [x, x * 2]\nts.append(x * 3)\ns = torch.stack(ts)\nts[0] = s[0] + 1",
-    "generator": "g = torch.Generator().manual_seed(5)\na = torch.rand(3, generator=g)\nb = torch.rand(3, generator=g)",
-}
 
 TRAINING = """\
 torch.manual_seed(0)
@@ -131,12 +86,12 @@ def _same_as_plain(notebook: Notebook, body: str, setup: str = SETUP) -> None:
     assert [line for line in compiled.text.splitlines() if "time" not in line] == [line for line in plain.text.splitlines() if "time" not in line]
 
 
-@pytest.mark.parametrize("body", TORCH_CELLS.values(), ids=TORCH_CELLS.keys())
+@pytest.mark.parametrize("body", TORCH.values(), ids=TORCH.keys())
 def test_same_values_as_the_plain_cell(notebook: Notebook, body: str) -> None:
     _same_as_plain(notebook, body)
 
 
-@pytest.mark.parametrize("body", CELLS.values(), ids=CELLS.keys())
+@pytest.mark.parametrize("body", PYTHON.values(), ids=PYTHON.keys())
 def test_python_only_cells_are_as_plain(notebook: Notebook, body: str) -> None:
     plain = notebook.run(body)
     names = _names(notebook)
@@ -278,6 +233,7 @@ def test_factories_of_a_compiled_cell_use_the_default_device(notebook: Notebook)
 def test_users_own_torch_compile_is_watched_in_an_eager_cell(notebook: Notebook) -> None:
     notebook.run(SETUP)
     notebook.run(
-        "%%tpu eager --device cpu\n@torch.compile(backend='eager')\ndef f(v):\n    a = v * 2\n    torch._dynamo.graph_break()\n    return a + 1\ny = f(x)"
+        "%%tpu eager --device cpu\n@torch.compile(backend='eager')\ndef f(v):\n    a = v * 2\n"
+        "    torch._dynamo.graph_break()\n    return a + 1\ny = f(x)"
     )
     assert [line for _, _, line, _ in notebook.lab.recordings[0].breaks] == [5]

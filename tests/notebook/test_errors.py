@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from tests.notebook.conftest import Notebook
 
 MAGIC = "%%tpu eager --device cpu"
@@ -54,7 +55,8 @@ def test_interrupt_of_an_awaiting_cell(notebook: Notebook, first: str) -> None:
 def test_tensors_of_a_failed_cell_die_with_its_traceback(notebook: Notebook, mode: str) -> None:
     notebook.run("import torch, weakref\nrefs = []")
     notebook.run(
-        f"%%tpu {mode} --device cpu\ndef work():\n    t = torch.ones(1000)\n    refs.append(weakref.ref(t))\n    u = t * 2\n    refs.append(weakref.ref(u))\n    raise ValueError('no')\nwork()"
+        f"%%tpu {mode} --device cpu\ndef work():\n    t = torch.ones(1000)\n    refs.append(weakref.ref(t))\n"
+        "    u = t * 2\n    refs.append(weakref.ref(u))\n    raise ValueError('no')\nwork()"
     )
     notebook.run("pass")
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
@@ -88,7 +90,8 @@ def test_a_failing_display_does_not_cover_the_cells_error(notebook: Notebook, mo
 
 def test_an_exception_that_refuses_attributes(notebook: Notebook) -> None:
     done = notebook.run(
-        f"{MAGIC}\nclass Strict(Exception):\n    def __setattr__(self, name, value):\n        if name[:2] != '__':\n            raise AttributeError(name)\nraise Strict('s')"
+        f"{MAGIC}\nclass Strict(Exception):\n    def __setattr__(self, name, value):\n"
+        "        if name[:2] != '__':\n            raise AttributeError(name)\nraise Strict('s')"
     )
     assert type(done.error).__name__ == "Strict"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.notebook.conftest import Notebook
 
+from tests.notebook.conftest import Notebook
 from tpu_lab.errors import OptionError
 from tpu_lab.notebook.options import CELL_MODES, COMMANDS, CellOptions, CommandOptions, parse_cell, parse_command
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.notebook.conftest import Notebook
 from tests.notebook.fakes import FakeLab
-
 from tpu_lab.notebook.session import timing_line
 from tpu_lab.record.run import Run
 from tpu_lab.record.timing import Timing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from tests.notebook.conftest import Notebook
 
 MAGIC = "%%tpu eager --device cpu"

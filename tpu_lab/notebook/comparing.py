@@ -79,7 +79,7 @@ class _Comparison:
         device = "cpu" if mode is CPU else options.device
         leg = _Leg(mode, PreparedCell(self._shell, lab, self._cell, mode, device), Clock(lab, device), Observed(lab, options, mode, self._cell))
         try:
-            await self._first_run(leg)
+            await self._first_run(leg, stays)
             await self._later_runs(leg, stays)
         except Exception as error:
             if stays:
@@ -90,8 +90,8 @@ class _Comparison:
                 self._before.restore()
         return leg
 
-    async def _first_run(self, leg: _Leg) -> None:
-        """The recorded run. Its output is shown only if it raises."""
+    async def _first_run(self, leg: _Leg, stays: bool) -> None:
+        """The recorded run. Its output is shown only where its exception comes out."""
         __tracebackhide__ = True
         with self._around(leg.mode):
             captured = capture_output()
@@ -99,7 +99,8 @@ class _Comparison:
                 with captured as shown, leg.observed, leg.clock:
                     await leg.prepared.run(shown=False, blocking=leg.mode is not CPU, told=leg.observed.told)
             except BaseException:
-                shown.show()  # type: ignore[no-untyped-call]
+                if stays:
+                    shown.show()  # type: ignore[no-untyped-call]
                 raise
             leg.outcome = outcome(self._names, self._shell.user_ns)
 

@@ -64,7 +64,7 @@ def _twins(tensors: list[torch.Tensor]) -> dict[int, torch.Tensor]:
             whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
             with torch.no_grad():
                 whole.set_(storage, 0, (count,), (1,))
-            flat = storages[storage._cdata] = whole.cpu()
+            flat = storages[storage._cdata] = whole.to("cpu", copy=True)
         twins[id(tensor)] = _twin(tensor, flat)
     for tensor in tensors:
         if tensor.is_leaf and tensor.grad is not None:
