@@ -124,9 +124,17 @@ const KINDS: Readonly<Record<string, IMark['kind']>> = {
   TL302: 'graph_break'
 };
 
-/** All marks of a run: wrong values first, then as the record orders them. */
+/**
+ * All marks of a run: wrong values first, then as the record orders them. An exception that an op raised and the cell
+ * then ended with is one mark.
+ */
 export function marks(run: IRun): IMark[] {
-  const failed = run.failures.map((failure): IMark => ({
+  const told = run.failures.filter(
+    failure =>
+      failure.op ||
+      !run.failures.some(other => other.op && samePlace(placeOf(run, other), placeOf(run, failure)))
+  );
+  const failed = told.map((failure): IMark => ({
     kind: 'error',
     severity: 'wrong',
     title: failure.op ? `${failure.op} raised ${failure.kind}` : failure.kind,
@@ -219,7 +227,8 @@ export function opRows(run: IRun): IOpRow[] {
     const forward = ops.forward[i]!;
     return {
       id,
-      name: program?.op ?? '?',
+      // Most operators have one overload only, `default`.
+      name: program?.op.replace(/\.default$/, '') ?? '?',
       kind: program?.kind ?? '',
       module: run.modules[ops.module[i]!]?.path ?? '',
       place: placeOf(run, { location: ops.location[i]!, cell_location: ops.cell_location[i]! }),

@@ -98,6 +98,15 @@ test('exceptions come before costs', () => {
   assert.deepEqual(mark?.place, { source: 0, line: 2 });
 });
 
+test('an exception of an op that ends the cell is told once', () => {
+  const data = JSON.parse(text).failed;
+  data.failures.push({ ...data.failures[0], op: '', after_op: -1 });
+  assert.deepEqual(
+    marks(readRun(data)).map(mark => mark.title),
+    ['aten.mm raised RuntimeError']
+  );
+});
+
 test('ops: a backward op names its forward op', () => {
   const rows = opRows(compiled());
   assert.equal(rows.at(-1)!.backwardOf, 10);

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.server import Lab, start
 
@@ -21,6 +21,8 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 WAIT_MS = 60_000
+# Other tests run beside these: a page may take a while, and waiting longer costs nothing when it does not.
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="session")

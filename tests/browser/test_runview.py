@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_output
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import samples
-from tests.browser.conftest import Notebook
+from tests.browser.conftest import WAIT_MS, Notebook
 
 MIME_TYPE = "application/vnd.tpu-lab.run+json"
 
@@ -35,7 +35,7 @@ def test_a_run_is_one_line_that_opens_and_closes(notebook: Notebook) -> None:
     _, view = open_run(notebook, "line.ipynb", samples.data()["compiled"])
     line = view.locator(".tl-RunLine")
     expect(line).to_contain_text("XLA:CPU")
-    expect(line).to_contain_text("856\u00a0ms   49 → ≥ 12")
+    expect(line.locator(".tl-num")).to_have_text(["856\u00a0ms", "49 → ≥ 12"])
     expect(line.get_by_role("img", name="1 graph break")).to_be_visible()
     line.click()
     expect(view.locator(".tl-Summary strong")).to_have_text("XLA:CPU")
@@ -165,3 +165,23 @@ def test_a_running_cell_shows_its_run(notebook: Notebook) -> None:
     line.click()
     page.get_by_role("button", name="1 exception").click()
     expect(page.locator(".tl-Card")).to_contain_text("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)")
+
+
+def test_a_magic_cell_shows_what_it_did(notebook: Notebook) -> None:
+    """The whole way: the magic runs the cell on the device, records it, and the extension shows the record."""
+    cell = "%%tpu eager\nimport torch\nx = torch.ones(4, 4)\n(x @ x).sum().item()"
+    notebook.lab.write_notebook("magic.ipynb", [new_code_cell("%load_ext tpu_lab"), new_code_cell(cell)])
+    page = notebook.open("magic.ipynb")
+    page.locator(".jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("Shift+Enter")
+    line = page.locator(".tl-RunLine")
+    line.wait_for(timeout=WAIT_MS)
+    expect(page.locator(".jp-OutputArea-output").filter(has_text="64.0").first).to_be_visible()
+    line.click()
+    expect(page.locator(".tl-Summary strong")).to_have_text("XLA:CPU")
+    expect(page.locator(".tl-Source .tl-Code")).to_have_text(cell.splitlines())
+    page.get_by_role("button", name="1 host sync").click()
+    expect(page.locator(".tl-Source tr[aria-selected='true']")).to_have_attribute("data-line", "4")
+    page.get_by_role("tab", name="Ops").click()
+    expect(page.locator(".tl-Ops")).to_contain_text("aten.mm")

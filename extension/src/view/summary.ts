@@ -15,8 +15,9 @@ interface ITally {
 
 function tallies(run: IRun, texts: ITexts): ITally[] {
   const t = run.totals;
+  const failures = marks(run).filter(mark => mark.kind === 'error').length;
   return [
-    { kind: 'error', count: t.failures, label: texts._n('%1 exception', '%1 exceptions', t.failures) },
+    { kind: 'error', count: failures, label: texts._n('%1 exception', '%1 exceptions', failures) },
     {
       kind: 'graph_break',
       count: t.graph_breaks,
