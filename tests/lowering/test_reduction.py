@@ -147,6 +147,15 @@ def test_bfloat16_sums_in_float32() -> None:
     check("sum", torch.full((4000,), 0.25, dtype=torch.bfloat16))
 
 
+@pytest.mark.parametrize("n", [3, 7, 49, 99, 1000])
+def test_means_are_divisions(n: int) -> None:
+    """XLA would multiply by the rounded reciprocal of a constant."""
+    for dtype in (torch.float32, torch.float64):
+        sevens = torch.full((n,), 7.0, dtype=dtype)
+        check("mean", sevens, rtol=0.0, atol=0.0)
+        check("var_mean.correction", sevens * torch.arange(n), correction=1)
+
+
 def test_truth_helpers() -> None:
     check("_is_all_true", torch.tensor([True, False]))
     check("_is_any_true", torch.tensor([True, False]))

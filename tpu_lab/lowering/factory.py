@@ -16,6 +16,7 @@ import torch
 from jax import Array, lax
 
 from .axes import index_dtype
+from .division import divided
 from .indexing import value_as
 from .promotion import Number, cast, is_complex, is_floating, is_integral
 from .registry import lowering
@@ -157,7 +158,7 @@ def _spaced(start: Array | Number, end: Array | Number, steps: int, dtype: np.dt
     first, last = (value_as(value_as(v, dtype), work).reshape(()) for v in (start, end))
     if steps == 1:
         return lax.full((1,), first, work)
-    by = (last - first) / work.type(max(steps - 1, 1))
+    by = divided(last - first, max(steps - 1, 1))
     index = lax.iota(index_dtype(steps), steps)
     forward = first + _steps(steps, work) * by
     backward = last - lax.rev(_steps(steps, work), (0,)) * by

@@ -13,6 +13,7 @@ import torch
 from jax import Array, lax
 
 from .axes import axes_of, count, is_nan
+from .division import divided
 from .dtypes import to_jax
 from .promotion import Number, cast, default_float, is_complex, is_floating, opmath
 from .registry import lowering
@@ -70,7 +71,7 @@ def mean_dim(self: Array, dim: Dims, keepdim: bool, *, dtype: torch.dtype | None
     target = np.dtype(self.dtype) if dtype is None else to_jax(dtype)
     work = opmath(target)
     total = _sum(cast(cast(self, target), work), dim, keepdim, work)
-    return cast(total / total.dtype.type(count(self.shape, axes_of(dim, self.ndim))), target)
+    return cast(divided(total, count(self.shape, axes_of(dim, self.ndim))), target)
 
 
 @lowering("prod")
@@ -191,12 +192,12 @@ def _moments(self: Array, dim: Dims, correction: Number | None, keepdim: bool) -
     axes = axes_of(dim, self.ndim)
     values = cast(self, opmath(self.dtype))
     n = count(self.shape, axes)
-    mean = keep(lax.reduce_sum(values, axes), self.shape, axes, True) / values.dtype.type(n)
+    mean = divided(keep(lax.reduce_sum(values, axes), self.shape, axes, True), n)
     apart = values - mean
     squares = lax.square(lax.real(apart)) + lax.square(lax.imag(apart)) if is_complex(apart.dtype) else lax.square(apart)
     real = np.dtype(squares.dtype)
-    freedom = real.type(n - 1) if correction is None else real.type(n) - correction.to(real)
-    variance = lax.reduce_sum(squares, axes) / lax.max(freedom, real.type(0))
+    total = lax.reduce_sum(squares, axes)
+    variance = divided(total, max(n - 1, 0)) if correction is None else total / lax.max(real.type(n) - correction.to(real), real.type(0))
     return keep(variance, self.shape, axes, keepdim), mean if keepdim else lax.squeeze(mean, axes)
 
 
