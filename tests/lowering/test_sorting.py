@@ -164,3 +164,13 @@ def test_search_with_nan_sorter_and_sides(right: bool) -> None:
     check("searchsorted.Tensor", torch.tensor([]), values, right=right)
     check("bucketize.Tensor", torch.tensor([1, 2, 6]), sequence[:4], out_int32=True, right=right)
     check("bucketize.Scalar", 2.5, sequence[:4], right=right)
+
+
+@pytest.mark.parametrize("invert", [False, True])
+def test_membership(invert: bool) -> None:
+    few, many = torch.tensor([NAN, 2.0, -0.0]), torch.arange(-40.0, 40.0, 2)
+    for tests in (few, many, torch.cat([many, few]), torch.tensor([])):
+        check("isin.Tensor_Tensor", torch.cat([FLOATS, torch.arange(6.0)]).reshape(1, -1), tests, invert=invert)
+    check("isin.Tensor_Tensor", torch.arange(100), torch.arange(50) * 3, invert=invert)
+    check("isin.Tensor_Scalar", torch.arange(5), 3, invert=invert)
+    check("isin.Scalar_Tensor", 3, torch.arange(5), invert=invert)

@@ -1,4 +1,4 @@
-"""Sorting, the k greatest elements, and binary search in sorted sequences.
+"""Sorting, the k greatest elements, binary search in sorted sequences, and membership.
 
 PyTorch's order: NaN is greatest, -0.0 equals 0.0, equal elements keep their order whichever the direction. XLA:CPU sorts
 one integer array 4 times faster than pairs or floats (no comparator is called), so there an element's key and its position
@@ -145,3 +145,22 @@ def searchsorted(sorted_sequence: Array, self: Array | Number, *, out_int32: boo
 @lowering("bucketize.Tensor", "bucketize.Scalar")
 def bucketize(self: Array | Number, boundaries: Array, *, out_int32: bool, right: bool) -> Array:
     return searchsorted(boundaries, self, out_int32=out_int32, right=right, side=None, sorter=None)
+
+
+_FEW = 32
+"""Against up to so many values every element is compared with each; among more it is searched."""
+
+
+@lowering("isin.Tensor_Tensor", "isin.Tensor_Scalar", "isin.Scalar_Tensor")
+def isin(elements: Array | Number, test_elements: Array | Number, *, assume_unique: bool, invert: bool) -> Array:
+    """True where an element equals any test element (NaN equals nothing); with `invert` where it equals none."""
+    common = result_dtype(elements, test_elements)
+    values, tests = (v.to(common) if isinstance(v, Number) else cast(v, common) for v in (elements, test_elements))
+    tests = tests.reshape(-1)
+    if tests.size <= _FEW:
+        found = lax.reduce_or(lax.expand_dims(values, (values.ndim,)) == tests, (values.ndim,))
+    else:
+        ranked = pick(tests, order_of(tests, 0), 0)
+        place = lax.min(_search(ranked, values, right=False), np.int32(tests.size - 1))
+        found = ranked.at[place].get(mode="promise_in_bounds") == values
+    return lax.bitwise_not(found) if invert else found
