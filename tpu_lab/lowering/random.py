@@ -61,7 +61,7 @@ def integers_from(rng: Rng, shape: Sequence[int], low: int, span: int) -> Array:
 def _largest_random(dtype: np.dtype) -> int:
     """The largest number `random_()` gives without a bound: 2^digits of a float (all integers up to it are exact), the maximum of an integer."""
     if is_floating(dtype):
-        return 2 ** (int(jnp.finfo(dtype).nmant) + 1)  # type: ignore[no-untyped-call]
+        return 2 ** (int(jnp.finfo(dtype).nmant) + 1)  # type: ignore[no-untyped-call, no-any-return]
     return 1 if dtype == np.bool_ else int(np.iinfo(dtype).max)
 
 
@@ -283,10 +283,15 @@ def native_dropout(input: Array, p: Number, train: bool | None, *, rng: Rng) -> 
     keep = 1 - p.to(np.dtype(np.float64))
     mask = _true_with(rng, jnp.broadcast_to(keep.astype(chance), input.shape))
     scale = jnp.where(keep == 0, 0.0, 1 / keep)
-    return cast(cast(input, work) * cast(mask, work) * cast(scale, work), input.dtype), mask
+    return cast(_masked(cast(input, work), mask, cast(scale, work)), input.dtype), mask
+
+
+def _masked(x: Array, mask: Array, scale: Array) -> Array:
+    """`x * mask * scale`, NaN times 0 included: XLA turns a product with a mask into a selection of 0."""
+    return jnp.where(mask, x * scale, x * x.dtype.type(0))
 
 
 @lowering("native_dropout_backward")
 def native_dropout_backward(grad_output: Array, mask: Array, scale: Number) -> Array:
     work = opmath(grad_output.dtype)
-    return cast(cast(grad_output, work) * cast(mask, work) * scale.to(work), grad_output.dtype)
+    return cast(_masked(cast(grad_output, work), cast(mask, np.dtype(np.bool_)), scale.to(work)), grad_output.dtype)
