@@ -22,6 +22,8 @@ _NO_WAY = object()
 def run_decomposed(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs `op` through its decomposition; falls back to the CPU, recorded, where there is none."""
     plan = plan_for(op)
+    if plan.out and plan.functional is not None:
+        return _through_functional(plan, args, kwargs)
     if plan.out or not any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves((args, kwargs))):
         return fall_back(op, args, kwargs, "no lowering for this overload")
     call = split(plan, args, kwargs)
@@ -33,6 +35,23 @@ def run_decomposed(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
     results = way(tensors)
     return strict.hand_out(plan, call, [r for r in results if r is not None] if plan.returns_list else results)
+
+
+def _through_functional(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An `out=` form as its functional form, whose results are written into the targets (resized and cast as torch does)."""
+    given = {a.name: args[i] if i < len(args) else kwargs.get(a.name, a.default) for i, a in enumerate(plan.arguments)}
+    wanted = plan_for(plan.functional).arguments
+    results = plan.functional(
+        *(given[a.name] for a in wanted if not a.keyword_only),
+        **{a.name: given[a.name] for a in wanted if a.keyword_only and given.get(a.name) is not None},
+    )
+    fresh = list(results) if isinstance(results, (tuple, list)) else [results]
+    targets = [given[name] for name in plan.out]
+    flat = [t for value in targets for t in (value if isinstance(value, (tuple, list)) else (value,))]
+    strict.fit_targets(fresh, flat)
+    for target, value in zip(flat, fresh, strict=True):
+        target.copy_(value)
+    return targets[0] if plan.return_count == 1 else tuple(targets)
 
 
 def _find_way(plan: Plan, call: Call) -> Any:

@@ -23,6 +23,10 @@ from .memory import Buffer
 from .plan import Argument, Plan
 
 _NO_PART_OF_IT = ("device", "layout", "pin_memory", "generator")
+_NAMES = frozenset(
+    {"observer", "start", "key", "entry", "arrays", "moves", "outputs", "done", "f", "result", "results", "made", "number", "check", "block"}
+)
+"""Words of the kernel's text that no keyword-only argument may be called."""
 
 
 def can_be_quick(plan: Plan) -> bool:
@@ -32,7 +36,7 @@ def can_be_quick(plan: Plan) -> bool:
         return False
     if "tensors" in kinds or "numbers" in kinds or "tensor" not in kinds or plan.return_count == 0:
         return False
-    if any(a.name in _NO_PART_OF_IT for a in plan.arguments):
+    if any(a.name in _NO_PART_OF_IT or (a.keyword_only and a.name in _NAMES) for a in plan.arguments):
         return False
     return not plan.in_place or (plan.arguments[0].written and sum(a.written for a in plan.arguments) == 1)
 
@@ -102,19 +106,24 @@ class _General:
 _GENERAL = _General()
 
 
+def _variable(i: int, a: Argument) -> str:
+    """What the kernel calls an argument: positional ones by number, as their ATen names could be names used here."""
+    return a.name if a.keyword_only else f"arg{i}"
+
+
 def _signature(arguments: tuple[Argument, ...]) -> str:
     parts, starred = [], False
-    for a in arguments:
+    for i, a in enumerate(arguments):
         if a.keyword_only and not starred:
             parts.append("*")
             starred = True
-        parts.append(f"{a.name}=default_{a.name}" if a.has_default else a.name)
+        parts.append(f"{_variable(i, a)}=default_{a.name}" if a.has_default else _variable(i, a))
     return ", ".join(parts)
 
 
 def _source(plan: Plan) -> str:
     """The kernel's text. Local names: b<i> buffer, a<i> its array, o<i> offset, k<i> key part, n<i> number array of argument i."""
-    positional = "".join(f"{a.name}, " for a in plan.arguments if not a.keyword_only)
+    positional = "".join(f"{_variable(i, a)}, " for i, a in enumerate(plan.arguments) if not a.keyword_only)
     keywords = ", ".join(f"{a.name!r}: {a.name}" for a in plan.arguments if a.keyword_only)
     whole_call = f"plan, ({positional}), {{{keywords}}}"
     general = f"return general({whole_call})"
@@ -139,7 +148,7 @@ def _source(plan: Plan) -> str:
         f"    arrays = [{', '.join(f'a{i}' for i in tensors_at)}]",
     ]
     if len(tensors_at) > 1:
-        lines.append("    if None in arrays: arrays = [a for a in arrays if a is not None]")
+        lines.append(f"    if {' or '.join(f'a{i} is None' for i in tensors_at)}: arrays = [a for a in arrays if a is not None]")
     lines += ["    moves = entry.moves", "    if moves:"]
     lines += [f"        {_append_inputs(i, a, moving=True)}" for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
     rest = [f"        {_append_inputs(i, a, moving=False)}" for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
@@ -175,7 +184,7 @@ def _append_inputs(i: int, a: Argument, moving: bool) -> str:
 
 
 def _take(i: int, a: Argument, general: str) -> list[str]:
-    name = a.name
+    name = _variable(i, a)
     if a.kind == "tensor":
         geometry = f"b{i}.layout, {name}.shape, {name}.stride(), {name}.dtype"
         return [
@@ -212,7 +221,7 @@ def _results(plan: Plan, tensors_at: list[int]) -> list[str]:
     if plan.in_place:
         return [
             f"    if observer is not None: observer.op(entry.info, start, now(), {buffers}, (b0,))",
-            f"    return {plan.arguments[0].name}",
+            "    return arg0",
         ]
     if plan.return_count > 1:
         return [

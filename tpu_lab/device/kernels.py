@@ -24,6 +24,7 @@ _DEVICE_KERNELS: dict[str, Callable[..., Any]] = {
     "empty_strided": factories.empty_strided,
     "resize_": factories.resize_,
     "copy_": transfer.copy_,
+    "_to_copy": transfer.to_copy,
     "_copy_from": transfer.copy_from,
     "_copy_from_and_resize": transfer.copy_from_and_resize,
     "_local_scalar_dense": transfer.local_scalar,
@@ -82,7 +83,7 @@ def _served_overloads() -> list[Any]:
                 if not internals.is_dispatched(overload.name()) or registry_name(overload) in _NEVER or is_view(overload) or is_composite(overload):
                     continue
                 twin, _ = functional_twin(overload)
-                if twin is not None and registry.find(registry_name(twin)) is not None:
+                if twin is not None and not is_view(twin) and registry.find(registry_name(twin)) is not None:
                     found.append(overload)
     return found
 

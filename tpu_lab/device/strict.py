@@ -17,7 +17,7 @@ import torch
 
 from ..xla.executable import Executable, compile_program
 from . import _torch_internals as internals
-from . import checks, events, host_first, memory, modes, policies, program_cache, state, tensors
+from . import checks, events, host_first, memory, modes, overlap, policies, program_cache, state, tensors
 from .call import Call, TensorSlot, input_types, split
 from .events import OpProgram, TensorType
 from .memory import Buffer
@@ -90,6 +90,8 @@ def run(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def run_call(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for a call that is split already."""
+    if call.shared and (plan.in_place or plan.out):
+        overlap.refuse_shared_operands(plan, call)
     entry = plan.programs.get(call.key)
     if entry is None:
         if host_first.wants_host(plan, call):
@@ -106,7 +108,7 @@ def build(plan: Plan, call: Call) -> Any:
     """Makes the program of a call and puts it into the plan's cache."""
     assert plan.lowering is not None
     metas = meta_results(plan, call)
-    refuse_overlap(plan, call)
+    overlap.refuse_expanded_target(plan, call)
     if plan.out:
         fit_outputs(plan, call, metas)
     traced = trace(plan, call, plan.lowering, metas)
@@ -132,16 +134,6 @@ def compile_later(plan: Plan, call: Call) -> Callable[[], None]:
                 compile_entry(plan, call, traced, metas)
 
     return job
-
-
-def refuse_overlap(plan: Plan, call: Call) -> None:
-    """Raises RuntimeError, as torch does, for a write through an expanded tensor, where several positions are one element."""
-    for slot in written_slots(plan, call):
-        if any(step == 0 and n > 1 for n, step in zip(slot.size, slot.stride, strict=True)) and 0 not in slot.size:
-            raise RuntimeError(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation."
-            )
 
 
 def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.Tensor | None]) -> Entry:
@@ -253,16 +245,22 @@ def fit_outputs(plan: Plan, call: Call, metas: Sequence[torch.Tensor | None]) ->
     slots = written_slots(plan, call)
     outs = [v for a, v in zip(plan.arguments, call.arguments, strict=True) if a.name in plan.out]
     flat = [t for v in outs for t in (v if isinstance(v, (list, tuple)) else (v,))]
-    for meta, out in zip(wanted, flat, strict=False):
-        if not torch.can_cast(meta.dtype, out.dtype):
-            raise RuntimeError(f"result type {_name(meta.dtype)} can't be cast to the desired output type {_name(out.dtype)}")
-    resized = False
-    for meta, out in zip(wanted, flat, strict=False):
-        if tuple(out.shape) != tuple(meta.shape):
-            internals.resize_out(out, meta.shape)
-            resized = True
+    resized = fit_targets(wanted, flat)
     if resized or any(tuple(s.size) != tuple(o.shape) for s, o in zip(slots, flat, strict=False)):
         raise Resized
+
+
+def fit_targets(results: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) -> bool:
+    """Gives `out=` targets the size of the results. Raises RuntimeError for a dtype that cannot be cast; returns whether one was resized."""
+    for result, out in zip(results, targets, strict=False):
+        if not torch.can_cast(result.dtype, out.dtype):
+            raise RuntimeError(f"result type {_name(result.dtype)} can't be cast to the desired output type {_name(out.dtype)}")
+    resized = False
+    for result, out in zip(results, targets, strict=False):
+        if tuple(out.shape) != tuple(result.shape):
+            internals.resize_out(out, result.shape)
+            resized = True
+    return resized
 
 
 class Resized(Exception):

@@ -42,6 +42,34 @@ def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> 
     return _to_device(self, src)
 
 
+def to_copy(
+    self: torch.Tensor,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    """`aten._to_copy` of a tensor of the device: `.to(...)`, `.cpu()`, `.float()`. Raises NotImplementedError for a layout other than strided.
+
+    A copy to the CPU is done when this returns, also with `non_blocking` (torch's own composite would ask for pinned memory).
+    """
+    if layout not in (None, torch.strided):
+        raise NotImplementedError(f"layout {layout} does not exist on the device tpu; only torch.strided does. Use .cpu() before the conversion.")
+    wanted = memory_format or torch.preserve_format
+    if device is None or device.type == "tpu":
+        result = torch.empty_like(self, dtype=dtype, memory_format=wanted)
+        return copy_(result, self)
+    start = time.perf_counter_ns()
+    host = on_host(self)
+    target = torch.empty_like(host, dtype=dtype, device=device, memory_format=wanted)
+    target.copy_(host)
+    if events.observer is not None:
+        events.observer.sync("cpu", self.numel() * self.element_size(), start, time.perf_counter_ns())
+    return target
+
+
 def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """`aten._copy_from`: the same with the arguments the other way round."""
     return copy_(dst, self, non_blocking)
