@@ -59,7 +59,10 @@ class Static:
 
 @dataclass(eq=False)
 class Call:
-    """A split call. `slots` follows `plan.arguments` (lists nested as tuples); `inputs` are offsets and numbers, ready to run."""
+    """A split call. `slots` follows `plan.arguments` (lists nested as tuples); `inputs` are offsets and numbers, ready to run.
+
+    `shared`: two of its tensors lie in one storage.
+    """
 
     plan: Plan
     key: tuple[Any, ...]
@@ -69,6 +72,7 @@ class Call:
     inputs: list[Any]
     arguments: list[Any]
     generator: Any
+    shared: bool
 
 
 class Splitter:
@@ -79,6 +83,7 @@ class Splitter:
         self.positions: dict[int, int] = {}
         self.inputs: list[Any] = []
         self.key: list[Any] = []
+        self.shared = False
 
     def tensor(self, value: torch.Tensor, name: str, op: str) -> Any:
         """A tensor argument. Raises RuntimeError for one of another device, unless it is a 0-dim CPU tensor."""
@@ -89,6 +94,8 @@ class Splitter:
         if position is None:
             position = self.positions[buffer.id] = len(self.buffers)
             self.buffers.append(buffer)
+        else:
+            self.shared = True
         size, stride, dtype = tuple(value.shape), value.stride(), value.dtype
         offset, layout = tensors.offset_of(value), buffer.layout
         moving, aligned = None, False
@@ -177,7 +184,7 @@ def split(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             slots.append(splitter.argument(value, argument.kind, argument.name, plan.name))
     splitter.key.append(torch.get_default_dtype())
     layouts = tuple(b.layout for b in splitter.buffers)
-    return Call(plan, tuple(splitter.key), tuple(slots), splitter.buffers, layouts, splitter.inputs, arguments, generator)
+    return Call(plan, tuple(splitter.key), tuple(slots), splitter.buffers, layouts, splitter.inputs, arguments, generator, splitter.shared)
 
 
 def input_types(call: Call) -> tuple[TensorType, ...]:

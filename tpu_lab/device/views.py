@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from . import _torch_internals as internals
-from .tensors import buffer_of, contiguous_stride, give_size, offset_of, retype
+from .factories import grow
+from .tensors import adopt, buffer_of, contiguous_stride, extent, give_size, offset_of, retype
 
 VIEW_KERNELS = ("as_strided", "as_strided_", "view", "_reshape_alias", "unfold", "view_as_real", "view_as_complex")
 """View operators with a kernel per backend; all others are composites over these."""
@@ -47,11 +48,15 @@ def set_source_storage(self: torch.Tensor, source: torch.UntypedStorage) -> torc
 def set_storage_offset(
     self: torch.Tensor, source: torch.UntypedStorage, storage_offset: int, size: Any, stride: Any = (), keep: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """`tensor.set_(storage, offset, size, stride)`."""
+    """`tensor.set_(storage, offset, size, stride)`: a storage that is too small for it grows."""
     if keep is not None:
         give_size(keep)
     retype(source, self.dtype)
     steps = tuple(stride) or contiguous_stride(tuple(size))
+    needed = (storage_offset + extent(tuple(size), steps)) * self.element_size() if 0 not in size else 0
+    buffer = getattr(source, "buffer", None) or adopt(source, self.dtype)
+    if needed > buffer.nbytes:
+        grow(source, buffer, self.dtype, needed)
     internals.point_at(self, source, storage_offset, tuple(size), steps)
     return self
 
