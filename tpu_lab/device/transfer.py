@@ -51,7 +51,7 @@ def to_copy(
     non_blocking: bool = False,
     memory_format: torch.memory_format | None = None,
 ) -> torch.Tensor:
-    """`aten._to_copy` of a tensor of the device: `.to(...)`, `.cpu()`, `.float()`. Raises NotImplementedError for a layout other than strided.
+    """`aten._to_copy` with the device on either side: `.to(...)`, `.cpu()`, `.float()`. Raises NotImplementedError for a layout other than strided.
 
     A copy to the CPU is done when this returns, also with `non_blocking` (torch's own composite would ask for pinned memory).
     """
@@ -59,7 +59,7 @@ def to_copy(
         raise NotImplementedError(f"layout {layout} does not exist on the device tpu; only torch.strided does. Use .cpu() before the conversion.")
     wanted = memory_format or torch.preserve_format
     if device is None or device.type == "tpu":
-        result = torch.empty_like(self, dtype=dtype, memory_format=wanted)
+        result = torch.empty_like(self, dtype=dtype, device=device, memory_format=wanted)
         return copy_(result, self)
     start = time.perf_counter_ns()
     host = on_host(self)
