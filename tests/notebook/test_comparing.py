@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_state_is_as_after_one_run_of_the_first_mode(notebook: Notebook) -> None
     done = notebook.run(f"{COMPARE} --repeat 3\n{BODY}")
     assert done.success
     assert _state(notebook) == right
-    assert done.text.replace("Out[2]", "Out[N]") == plain.text.replace("Out[2]", "Out[N]")
+    assert re.sub(r"Out\[\d+\]", "Out", done.text) == re.sub(r"Out\[\d+\]", "Out", plain.text)
     assert notebook.names["_"] == 1
 
 

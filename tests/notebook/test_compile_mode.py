@@ -10,7 +10,7 @@ import torch
 
 from tests.notebook.conftest import Notebook
 from tests.notebook.corpus import PYTHON, TORCH
-from tests.notebook.test_cells_like_cells import _compare, _names
+from tests.notebook.test_cells_like_cells import _compare, _names, _seen
 
 MAGIC = "%%tpu compile --device cpu"
 SETUP = """\
@@ -83,7 +83,7 @@ def _same_as_plain(notebook: Notebook, body: str, setup: str = SETUP) -> None:
     assert set(got) == set(right)
     wrong = {name: (got[name], right[name]) for name in right if not _close(got[name], right[name])}
     assert not wrong
-    assert [line for line in compiled.text.splitlines() if "time" not in line] == [line for line in plain.text.splitlines() if "time" not in line]
+    assert _seen(compiled.text) == _seen(plain.text)
 
 
 @pytest.mark.parametrize("body", TORCH.values(), ids=TORCH.keys())
