@@ -41,10 +41,10 @@ def _through_functional(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any
     """An `out=` form as its functional form, whose results are written into the targets (resized and cast as torch does)."""
     given = {a.name: args[i] if i < len(args) else kwargs.get(a.name, a.default) for i, a in enumerate(plan.arguments)}
     wanted = plan_for(plan.functional).arguments
-    results = plan.functional(
-        *(given[a.name] for a in wanted if not a.keyword_only),
-        **{a.name: given[a.name] for a in wanted if a.keyword_only and given.get(a.name) is not None},
-    )
+    positional = tuple(given[a.name] for a in wanted if not a.keyword_only)
+    named = {a.name: given[a.name] for a in wanted if a.keyword_only and given.get(a.name) is not None}
+    # never through the dispatcher: torch's composite of the functional form would call the out= form again
+    results = run_decomposed(plan.functional, positional, named)
     fresh = list(results) if isinstance(results, (tuple, list)) else [results]
     targets = [given[name] for name in plan.out]
     flat = [t for value in targets for t in (value if isinstance(value, (tuple, list)) else (value,))]
