@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ..lowering.dtypes import NoSuchDtype
 from ..xla import _jax_internals as jax_internals
 from . import events
 
@@ -24,6 +25,10 @@ def translate(error: BaseException, op: Any, args: Any) -> BaseException:
     if isinstance(error, jax_internals.XlaRuntimeError):
         kind = torch.OutOfMemoryError if "RESOURCE_EXHAUSTED" in text else RuntimeError
         return kind(f"{op}({describe(args)}): XLA says: {text.splitlines()[0][:500]}")
+    if isinstance(error, NoSuchDtype):
+        # not a TypeError where operands are at fault: Python's operators would make "unsupported operand type(s)" of it
+        kind = RuntimeError if any(isinstance(a, torch.Tensor) for a in args) else TypeError
+        return kind(f"{op}({describe(args)}): {error}")
     if isinstance(error, _PYTORCH_TYPES) and not _from_jax(error):
         return error.with_traceback(None)
     return RuntimeError(f"{op}({describe(args)}): the lowering failed: {type(error).__name__}: {text[:500]}").with_traceback(None)

@@ -14,7 +14,7 @@ import torch
 
 from ..lowering import registry
 from . import _torch_internals as internals
-from . import factories, fallback, fastpath, faults, masks, strict, transfer, views
+from . import factories, fallback, fastpath, faults, masks, refusals, strict, transfer, views
 from .decomposed import run_decomposed
 from .own_ops import OWN_KERNELS
 from .plan import functional_twin, is_composite, is_view, plan_for, registry_name
@@ -107,10 +107,10 @@ def kernel_for(overload: Any) -> Callable[..., Any]:
 def _server(overload: Any) -> Callable[..., Any]:
     plan = plan_for(overload)
     if fastpath.can_be_quick(plan):
-        return fastpath.quick_kernel(plan)
+        return refusals.checking(plan, fastpath.quick_kernel(plan))
     if plan.name in masks.INDEXING:
         return masks.kernel(plan.name, lambda *args, **kwargs: strict.run(plan, args, kwargs))
-    return lambda *args, **kwargs: strict.run(plan, args, kwargs)
+    return refusals.checking(plan, lambda *args, **kwargs: strict.run(plan, args, kwargs))
 
 
 def serve_other(op: Any, *args: Any, **kwargs: Any) -> Any:

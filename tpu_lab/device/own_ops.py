@@ -10,6 +10,7 @@ import torch
 
 from . import events
 from .fallback import run_on_cpu
+from .graph.linalg_decompositions import DECOMPOSITIONS
 from .tensors import buffer_of
 from .transfer import on_host
 
@@ -36,6 +37,11 @@ def record_stream(self: torch.Tensor, stream: Any) -> None:
     """`Tensor.record_stream`: arrays live as long as somebody holds them, so there is nothing to do."""
 
 
+def conj_physical_(self: torch.Tensor) -> torch.Tensor:
+    """`Tensor.conj_physical_`: the conjugate written in place (torch's composite would ask for a kernel written in C++)."""
+    return self.copy_(self.conj()) if self.is_complex() else self
+
+
 def fused_sdp_choice(*args: Any, **kwargs: Any) -> int:
     """`_fused_sdp_choice`: 0, the math form, whose matmuls and softmax are programs of their own."""
     return 0
@@ -58,9 +64,11 @@ OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "equal": equal,
     "is_set_to": is_set_to,
     "record_stream": record_stream,
+    "conj_physical_": conj_physical_,
     "_fused_sdp_choice": fused_sdp_choice,
     **{
         name: data_dependent(getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default"))
         for name in ("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave.Tensor")
     },
+    **{op.name().removeprefix("aten::"): function for op, function in DECOMPOSITIONS.items()},
 }

@@ -98,6 +98,8 @@ def meta_arguments(plan: Plan, call: Call) -> tuple[list[Any], dict[str, Any]]:
                 base = storages[slot.storage] = torch.empty(call.layouts[slot.storage].nbytes, dtype=torch.uint8, device="meta")
             at = value.storage_offset()
             return torch.empty(0, dtype=slot.dtype, device="meta").set_(base.untyped_storage(), at, slot.size, slot.stride)
+        if isinstance(slot, NumberSlot) and isinstance(value, torch.Tensor) and not slot.weak:
+            return torch.empty((), dtype=value.dtype, device="meta")
         if isinstance(slot, tuple):
             return [meta(s, v) for s, v in zip(slot, value, strict=True)]
         return value

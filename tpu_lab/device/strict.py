@@ -17,7 +17,7 @@ import torch
 
 from ..xla.executable import Executable, compile_program
 from . import _torch_internals as internals
-from . import checks, events, host_first, memory, modes, overlap, policies, program_cache, state, tensors
+from . import checks, events, host_first, memory, modes, overlap, policies, program_cache, refusals, state, tensors
 from .call import Call, TensorSlot, input_types, split
 from .events import OpProgram, TensorType
 from .memory import Buffer
@@ -107,6 +107,7 @@ def run_call(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, An
 def build(plan: Plan, call: Call) -> Any:
     """Makes the program of a call and puts it into the plan's cache."""
     assert plan.lowering is not None
+    refusals.refuse_empty_reduction(plan, call)
     metas = meta_results(plan, call)
     overlap.refuse_expanded_target(plan, call)
     if plan.out:

@@ -33,13 +33,17 @@ JAX_TO_TORCH: dict[np.dtype, torch.dtype] = {j: t for t, j in TORCH_TO_JAX.items
 SUPPORTED = frozenset(TORCH_TO_JAX)
 
 
+class NoSuchDtype(TypeError):
+    """A dtype that torch has and the device has not."""
+
+
 def to_jax(dtype: torch.dtype) -> np.dtype:
-    """The numpy dtype that jax uses for `dtype`. Raises TypeError for a dtype without one (quantized, complex32)."""
+    """The numpy dtype that jax uses for `dtype`. Raises NoSuchDtype, a TypeError, for a dtype without one (quantized, complex32)."""
     try:
         return TORCH_TO_JAX[dtype]
     except KeyError:
         names = ", ".join(sorted(str(d).removeprefix("torch.") for d in SUPPORTED))
-        raise TypeError(f"dtype {dtype} does not exist on the device tpu; accepted are {names}. Convert the tensor with .to(dtype) first.") from None
+        raise NoSuchDtype(f"dtype {dtype} does not exist on the device tpu; accepted are {names}. Convert the tensor with .to(dtype) first.") from None
 
 
 def to_torch(dtype: np.dtype) -> torch.dtype:

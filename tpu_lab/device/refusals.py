@@ -1,0 +1,112 @@
+"""Calls that PyTorch's kernels refuse and its meta kernels let pass: reductions over nothing, numbers outside a dtype's range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .call import Call, TensorSlot
+from .plan import Plan
+
+_NO_IDENTITY = frozenset({"max", "min", "amax", "amin", "argmax", "argmin", "aminmax", "mode", "kthvalue"})
+"""Reductions that have no value for an empty dimension."""
+_BY_DIM_ONLY = frozenset({"median", "nanmedian", "mode", "kthvalue"})
+"""Those (and two more) that have one, or an empty result, where no dimension is reduced to nothing."""
+
+
+def refuse_empty_reduction(plan: Plan, call: Call) -> None:
+    """Raises IndexError or RuntimeError, as ATen does, for a reduction without identity over a dimension of size 0."""
+    name = plan.name.partition(".")[0]
+    if name not in _NO_IDENTITY and name not in _BY_DIM_ONLY:
+        return
+    given = {a.name: (slot, value) for a, slot, value in zip(plan.arguments, call.slots, call.arguments, strict=True)}
+    slot = given["self"][0]
+    if not isinstance(slot, TensorSlot) or 0 not in slot.size or "other" in given:
+        return
+    dims = given["dim"][1] if "dim" in given else None
+    if name == "aminmax":
+        if dims is None or slot.size[dims] == 0:
+            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        return
+    if dims is None or dims == []:
+        if name in _BY_DIM_ONLY:
+            return
+        kind = IndexError if name.startswith("arg") else RuntimeError
+        raise kind(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+    for dim in dims if isinstance(dims, (list, tuple)) else [dims]:
+        if slot.size[dim] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {dim % len(slot.size)} to have non-zero size.")
+
+
+_IN_RANGE = {
+    **dict.fromkeys(("fill.Scalar", "fill_.Scalar"), 1),
+    **dict.fromkeys(("masked_fill.Scalar", "masked_fill_.Scalar"), 2),
+    "constant_pad_nd": 2,
+    **dict.fromkeys(("index_fill.int_Scalar", "index_fill_.int_Scalar", "scatter.value", "scatter_.value"), 3),
+}
+"""Overloads that write one number into a tensor, and where among their arguments it stands."""
+_TYPES = {
+    torch.uint8: "uint8_t",
+    torch.int8: "int8_t",
+    torch.int16: "int16_t",
+    torch.int32: "int",
+    torch.int64: "int64_t",
+    torch.uint16: "uint16_t",
+    torch.uint32: "uint32_t",
+    torch.uint64: "uint64_t",
+    torch.float16: "c10::Half",
+    torch.bfloat16: "c10::BFloat16",
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.complex64: "c10::complex<float>",
+    torch.complex128: "c10::complex<double>",
+}
+
+
+def must_fit(value: Any, dtype: torch.dtype) -> None:
+    """Raises RuntimeError, as torch does, if a Python number is outside the range of a dtype. A float's fraction may get lost."""
+    if not _fits(value, dtype):
+        raise RuntimeError(f"value cannot be converted to type {_TYPES.get(dtype, str(dtype).removeprefix('torch.'))} without overflow")
+
+
+def _fits(value: Any, dtype: torch.dtype) -> bool:
+    if dtype is torch.bool or isinstance(value, bool):
+        return True
+    if isinstance(value, complex):
+        return (value.imag == 0 or dtype.is_complex) and _fits(value.real, dtype) and _fits(value.imag, dtype)
+    if dtype.is_floating_point or dtype.is_complex:
+        return math.isinf(value) or math.isnan(value) or abs(value) <= torch.finfo(dtype).max
+    limits = torch.iinfo(dtype)
+    return limits.min <= value <= limits.max if limits.min else -limits.max <= value <= limits.max
+
+
+def checking(plan: Plan, serve: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that refuses a number the target's dtype cannot hold, then calls `serve`; `serve` itself where nothing can be refused."""
+    if plan.name == "full":
+
+        def full(size: Any, fill_value: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+            if dtype is not None:
+                must_fit(fill_value, dtype)
+            return serve(size, fill_value, dtype=dtype, **options)
+
+        return full
+    if plan.name in ("full_like", "new_full"):
+
+        def like(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            must_fit(args[-1], kwargs.get("dtype") or self.dtype)
+            return serve(self, *args, **kwargs)
+
+        return like
+    place = _IN_RANGE.get(plan.name)
+    if place is None:
+        return serve
+
+    def in_range(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if len(args) >= place:
+            must_fit(args[place - 1], self.dtype)
+        return serve(self, *args, **kwargs)
+
+    return in_range
