@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch.ao.quantization.fx._decomposed  # noqa: F401  (defines the operators)
+import torch.ao.quantization.fx._decomposed
 
 from tpu_lab.lowering.registry import all_lowerings, find
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .promotion import cast, opmath
@@ -20,7 +21,8 @@ def _normalized(value: Array, points: int, normalization: int) -> Array:
     if normalization == 0 or points == 0:
         return value
     factor = 1 / points if normalization == 2 else 1 / math.sqrt(points)
-    return value * jnp.real(value).dtype.type(factor)
+    scaled: Array = value * np.finfo(value.dtype).dtype.type(factor)
+    return scaled
 
 
 def _split(dims: Sequence[int], rank: int) -> tuple[list[int], list[int]]:

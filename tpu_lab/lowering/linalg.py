@@ -70,7 +70,8 @@ def _first_bad_minor(matrix: Array) -> Array:
         return rest - scaled[..., :, None] * jnp.conj(scaled)[..., None, :], jnp.where(bad, k.astype(np.int32) + 1, info)
 
     start = (matrix, jnp.zeros(matrix.shape[:-2], np.int32))
-    return lax.fori_loop(jnp.int32(0), jnp.int32(n), eliminate, start)[1]
+    info: Array = lax.fori_loop(jnp.int32(0), jnp.int32(n), eliminate, start)[1]
+    return info
 
 
 @lowering("cholesky_inverse")

@@ -32,7 +32,8 @@ def matrix_exp(self: Array) -> Array:
     def square(k: Array, current: Array) -> Array:
         return jnp.where((k < halvings)[..., None, None], multiply(current, current), current)
 
-    return lax.fori_loop(jnp.int32(0), most, square, value)
+    result: Array = lax.fori_loop(jnp.int32(0), most, square, value)
+    return result
 
 
 def _taylor(matrix: Array) -> Array:
@@ -43,9 +44,10 @@ def _taylor(matrix: Array) -> Array:
     third = multiply(second, matrix)
 
     def quadratic(i: int) -> Array:
-        return factor[i] * identity + factor[i + 1] * matrix + factor[i + 2] * second
+        total: Array = factor[i] * identity + factor[i + 1] * matrix + factor[i + 2] * second
+        return total
 
-    value = quadratic(12) + factor[15] * third
+    value: Array = quadratic(12) + factor[15] * third
     for i in (9, 6, 3, 0):
         value = quadratic(i) + multiply(value, third)
     return value

@@ -195,6 +195,11 @@ def _like(size: Sequence[int], dtype: torch.dtype | None) -> Array:
     return jnp.zeros(tuple(size), to_jax(dtype) if dtype is not None else default_float())
 
 
+def _integer_dtype(dtype: torch.dtype | int | None) -> torch.dtype:
+    """The dtype asked for; the schema's own default arrives as ATen's number for int64."""
+    return dtype if isinstance(dtype, torch.dtype) else torch.int64
+
+
 def _number(value: float) -> Number:
     return Number(jnp.asarray(value, np.float64))
 
@@ -210,13 +215,13 @@ def randn(size: list[int], *, dtype: torch.dtype | None, rng: Rng) -> Array:
 
 
 @lowering("randint", "randint.generator")
-def randint(high: int, size: list[int], *, dtype: torch.dtype | None, rng: Rng) -> Array:
-    return _random_between(_like(size, dtype or torch.int64), 0, high, rng)
+def randint(high: int, size: list[int], *, dtype: torch.dtype | int | None, rng: Rng) -> Array:
+    return _random_between(_like(size, _integer_dtype(dtype)), 0, high, rng)
 
 
 @lowering("randint.low", "randint.low_generator")
-def randint_low(low: int, high: int, size: list[int], *, dtype: torch.dtype | None, rng: Rng) -> Array:
-    return _random_between(_like(size, dtype or torch.int64), low, high, rng)
+def randint_low(low: int, high: int, size: list[int], *, dtype: torch.dtype | int | None, rng: Rng) -> Array:
+    return _random_between(_like(size, _integer_dtype(dtype)), low, high, rng)
 
 
 def _retyped(self: Array, dtype: torch.dtype | None) -> Array:
@@ -244,9 +249,9 @@ def randint_like_low(self: Array, low: int, high: int, *, dtype: torch.dtype | N
 
 
 @lowering("randperm", "randperm.generator")
-def randperm(n: int, *, dtype: torch.dtype | None, rng: Rng) -> Array:
+def randperm(n: int, *, dtype: torch.dtype | int | None, rng: Rng) -> Array:
     """A random permutation of 0 .. n-1: the order of n random 64-bit words."""
-    numbers = jnp.arange(n, dtype=to_jax(dtype or torch.int64))
+    numbers = jnp.arange(n, dtype=to_jax(_integer_dtype(dtype)))
     return lax.sort((rng.bits((n,), 64), numbers), num_keys=1)[1] if n else numbers
 
 

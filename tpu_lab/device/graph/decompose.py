@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from .. import _torch_internals as internals
 from ..plan import plan_for
+from . import linalg_decompositions
 from .structural import base_name, structural
 
 _ROUNDS = 8
@@ -42,7 +43,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
         prim = getattr(getattr(torch.ops.prims, name), "default", None)
         if isinstance(prim, torch._ops.OpOverload) and not is_served(prim) and _aten_is_served(_ATEN_NAME.get(name, name)):
             table[prim] = prim.impl_aten  # type: ignore[attr-defined]
-    return table
+    return {**table, **linalg_decompositions.DECOMPOSITIONS}
 
 
 _ATEN_NAME = {
