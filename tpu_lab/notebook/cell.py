@@ -124,6 +124,12 @@ def compile_statement(shell: Any, node: ast.stmt, shown: bool, filename: str) ->
         return shell.compile(module, filename, "single" if shown else "exec")
 
 
+def compile_expression(shell: Any, node: ast.Expr, filename: str) -> Any:
+    """An expression statement as a code object whose `eval` gives its value."""
+    with shell.compile.extra_flags(_AWAIT if shell.autoawait else 0):
+        return shell.compile(ast.Expression(node.value), filename, "eval")
+
+
 def awaits(code: Any) -> bool:
     """Whether a code object has to be awaited."""
     return bool(code.co_flags & inspect.CO_COROUTINE)

@@ -116,7 +116,8 @@ class _Comparison:
                 if not (stays and last):
                     stack.enter_context(capture_output())
                 with leg.clock:
-                    await leg.prepared.run(shown=stays and last, blocking=False)
+                    value = await leg.prepared.run(shown=stays and last, blocking=False)
+                sys.displayhook(value)
             if last:
                 return
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from .cell import Cell, compile_statement
+from .cell import Cell, compile_expression, compile_statement
 from .dynamo_watch import BreakListener
 from .partition import Way, way_of, worth_compiling
 from .regions import ENTRY, Cut, Region, assigned_before_read, names_in_inner_scopes, names_read
@@ -80,9 +80,14 @@ class CompiledCell:
         __tracebackhide__ = True
         return self._regions[number].run()
 
-    def plain(self, statement: ast.stmt, shown: bool = False) -> CodeType:
+    def plain(self, statement: ast.stmt) -> CodeType:
         """A statement as module-level code."""
-        code: CodeType = compile_statement(self._shell, statement, shown, self._filename)
+        code: CodeType = compile_statement(self._shell, statement, False, self._filename)
+        return code
+
+    def expression(self, statement: ast.Expr) -> CodeType:
+        """An expression as module-level code that gives its value."""
+        code: CodeType = compile_expression(self._shell, statement, self._filename)
         return code
 
     @property
@@ -164,7 +169,7 @@ class _PlainPart:
         self._codes = [cell.plain(s) for s in before]
         self._value: CodeType | None = None
         if isinstance(last, ast.Expr):
-            self._value = compile(ast.Expression(last.value), self._codes[0].co_filename if self._codes else cell.plain(last).co_filename, "eval")
+            self._value = cell.expression(last)
         else:
             self._codes.append(cell.plain(last))
 

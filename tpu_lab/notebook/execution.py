@@ -6,7 +6,7 @@ import ast
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from .cell import awaits, compile_statement
+from .cell import awaits, compile_expression, compile_statement
 
 Result = TypeVar("Result")
 
@@ -20,22 +20,33 @@ class Statements:
         self._filename = filename
         self._codes: list[Any] = []
 
-    async def run(self) -> None:
-        """Runs every statement; whatever one raises comes out, the rest is not run."""
+    async def run(self) -> Any:
+        """Runs every statement; whatever one raises comes out, the rest is not run.
+
+        Returns the value of a last statement that is to be shown, for the caller to display: what its text costs on the device
+        is no cost of the cell. None if there is nothing to show. Values shown before the last statement are displayed at once.
+        """
         __tracebackhide__ = "__ipython_bottom__"
         globals_, locals_ = self._shell.user_global_ns, self._shell.user_ns
-        for i, (node, shown) in enumerate(self._parts):
+        value = None
+        for i in range(len(self._parts)):
             if i == len(self._codes):
                 # compiled only now: a statement before it may have been a `from __future__ import`
-                self._codes.append(compile_statement(self._shell, node, shown, self._filename))
-            code = self._codes[i]
+                self._codes.append(self._compile(i))
             try:
-                if awaits(code):
-                    await eval(code, globals_, locals_)
-                else:
-                    exec(code, globals_, locals_)
+                value = eval(self._codes[i], globals_, locals_)
+                if awaits(self._codes[i]):
+                    value = await value
             except StopIteration as error:
                 raise _Stopped(error) from None
+        return value
+
+    def _compile(self, i: int) -> Any:
+        node, shown = self._parts[i]
+        last = i + 1 == len(self._parts)
+        if shown and last and isinstance(node, ast.Expr):
+            return compile_expression(self._shell, node, self._filename)
+        return compile_statement(self._shell, node, shown, self._filename)
 
 
 class _Stopped(BaseException):

@@ -59,11 +59,14 @@ class PreparedCell:
         self._loud = Statements(shell, split_interactive(nodes, interactivity, cell.silenced), cell.filename)
         self._quiet = Statements(shell, split_interactive(nodes, "none", True), cell.filename)
 
-    async def run(self, shown: bool, blocking: bool, told: Any = None) -> None:
-        """Runs the cell once. `shown`: its last value is displayed. `told` hears of graph breaks the cutting makes."""
+    async def run(self, shown: bool, blocking: bool, told: Any = None) -> Any:
+        """Runs the cell once. `told` hears of graph breaks the cutting makes. Returns the value to display, None if there is none.
+
+        With `shown` the last value is to be displayed as IPython's settings say, otherwise nothing is.
+        """
         __tracebackhide__ = True
         with self._entered(blocking, told):
-            await (self._loud if shown else self._quiet).run()
+            return await (self._loud if shown else self._quiet).run()
 
     @contextmanager
     def _entered(self, blocking: bool, told: Any) -> Iterator[None]:

@@ -30,10 +30,11 @@ async def run_cell(shell: Any, lab: Lab, options: CellOptions, cell: Cell, mode:
     try:
         with surroundings(lab, options):
             with observed, clock:
-                await prepared.run(shown=options.repeat == 1, blocking=observed.recording, told=observed.told)
+                value = await prepared.run(shown=options.repeat == 1, blocking=observed.recording, told=observed.told)
             for left in reversed(range(options.repeat - 1)):
                 with clock:
-                    await prepared.run(shown=left == 0, blocking=False)
+                    value = await prepared.run(shown=left == 0, blocking=False)
+            sys.displayhook(value)
     finally:
         if observed.recording:
             conclude(lab, options, lambda: observed.run(clock.timing))
