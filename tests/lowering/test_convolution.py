@@ -43,14 +43,14 @@ def check_both(args: tuple[Any, ...], rtol: float = 1e-4, atol: float = 1e-4) ->
 
 @pytest.mark.parametrize("name", ["nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv3d"])
 def test_conv_opinfo(name: str) -> None:
-    checked = check_opinfo(name, (torch.float32, torch.bfloat16), {FORWARD, BACKWARD}, limit=5)
-    assert checked[FORWARD] >= 8 and checked[BACKWARD] >= 8
+    checked = check_opinfo(name, (torch.float32, torch.bfloat16), {FORWARD, BACKWARD}, limit=3)
+    assert checked[FORWARD] >= 6 and checked[BACKWARD] >= 6
 
 
 @pytest.mark.parametrize("name", ["nn.functional.conv_transpose1d", "nn.functional.conv_transpose2d", "nn.functional.conv_transpose3d"])
 def test_conv_transpose_opinfo(name: str) -> None:
-    checked = check_opinfo(name, (torch.float32,), {FORWARD, BACKWARD}, limit=4, rtol=1e-4, atol=1e-4)
-    assert checked[FORWARD] >= 4 and checked[BACKWARD] >= 4
+    checked = check_opinfo(name, (torch.float32,), {FORWARD, BACKWARD}, limit=2, rtol=1e-4, atol=1e-4)
+    assert checked[FORWARD] >= 2 and checked[BACKWARD] >= 2
 
 
 @pytest.mark.parametrize("groups", [1, 4])

@@ -19,20 +19,20 @@ def seed() -> None:
 
 
 OPINFO: list[tuple[str, set[str], int]] = [
-    ("nn.functional.max_pool2d", {"max_pool2d_with_indices", "max_pool2d_with_indices_backward"}, 5),
-    ("nn.functional.max_pool3d", {"max_pool3d_with_indices", "max_pool3d_with_indices_backward"}, 4),
-    ("nn.functional.avg_pool1d", {"avg_pool2d", "avg_pool2d_backward"}, 4),
-    ("nn.functional.avg_pool2d", {"avg_pool2d", "avg_pool2d_backward"}, 10),
-    ("nn.functional.avg_pool3d", {"avg_pool3d", "avg_pool3d_backward"}, 10),
-    ("nn.functional.adaptive_avg_pool2d", {"_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward"}, 6),
-    ("nn.functional.adaptive_avg_pool3d", {"_adaptive_avg_pool3d", "_adaptive_avg_pool3d_backward"}, 6),
-    ("nn.functional.adaptive_max_pool1d", {"adaptive_max_pool2d", "adaptive_max_pool2d_backward"}, 4),
-    ("nn.functional.adaptive_max_pool2d", {"adaptive_max_pool2d", "adaptive_max_pool2d_backward"}, 6),
-    ("nn.functional.adaptive_max_pool3d", {"adaptive_max_pool3d", "adaptive_max_pool3d_backward"}, 6),
-    ("nn.functional.fractional_max_pool2d", {"fractional_max_pool2d", "fractional_max_pool2d_backward"}, 4),
-    ("nn.functional.fractional_max_pool3d", {"fractional_max_pool3d", "fractional_max_pool3d_backward"}, 3),
-    ("nn.functional.max_unpool2d", {"max_unpool2d"}, 4),
-    ("nn.functional.max_unpool3d", {"max_unpool3d"}, 3),
+    ("nn.functional.max_pool2d", {"max_pool2d_with_indices", "max_pool2d_with_indices_backward"}, 4),
+    ("nn.functional.max_pool3d", {"max_pool3d_with_indices", "max_pool3d_with_indices_backward"}, 3),
+    ("nn.functional.avg_pool1d", {"avg_pool2d", "avg_pool2d_backward"}, 3),
+    ("nn.functional.avg_pool2d", {"avg_pool2d", "avg_pool2d_backward"}, 5),
+    ("nn.functional.avg_pool3d", {"avg_pool3d", "avg_pool3d_backward"}, 5),
+    ("nn.functional.adaptive_avg_pool2d", {"_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward"}, 3),
+    ("nn.functional.adaptive_avg_pool3d", {"_adaptive_avg_pool3d", "_adaptive_avg_pool3d_backward"}, 3),
+    ("nn.functional.adaptive_max_pool1d", {"adaptive_max_pool2d", "adaptive_max_pool2d_backward"}, 3),
+    ("nn.functional.adaptive_max_pool2d", {"adaptive_max_pool2d", "adaptive_max_pool2d_backward"}, 3),
+    ("nn.functional.adaptive_max_pool3d", {"adaptive_max_pool3d", "adaptive_max_pool3d_backward"}, 3),
+    ("nn.functional.fractional_max_pool2d", {"fractional_max_pool2d", "fractional_max_pool2d_backward"}, 2),
+    ("nn.functional.fractional_max_pool3d", {"fractional_max_pool3d", "fractional_max_pool3d_backward"}, 2),
+    ("nn.functional.max_unpool2d", {"max_unpool2d"}, 2),
+    ("nn.functional.max_unpool3d", {"max_unpool3d"}, 2),
 ]
 
 
@@ -43,7 +43,7 @@ def test_opinfo(name: str, overloads: set[str], limit: int) -> None:
     if name == "nn.functional.avg_pool3d":
         return  # torch has no bfloat16 one on the CPU
     rough = "avg" in name
-    assert set(check_opinfo(name, (torch.bfloat16,), overloads, limit=4, atol=3e-2 if rough else None, rtol=1.6e-2 if rough else None)) == overloads
+    assert set(check_opinfo(name, (torch.bfloat16,), overloads, limit=2, atol=3e-2 if rough else None, rtol=1.6e-2 if rough else None)) == overloads
 
 
 def replay(overload: str, function: Any, *args: Any, **kwargs: Any) -> Any:
