@@ -24,7 +24,8 @@ def _load_runner() -> Any:
 
 
 runner = _load_runner()
-OPTIONS = argparse.Namespace(device="tpu", mode=None, only=None, kind=KINDS)
+OPTIONS = argparse.Namespace(device="tpu", mode="eager", only=None, kind=KINDS)
+"""Each case runs through `%%tpu eager`; a cell that names another mode runs in this one."""
 CASES: list[dict[str, str]] = runner.chosen(OPTIONS)
 
 
