@@ -27,8 +27,8 @@ def translate(error: BaseException, op: Any, args: Any) -> BaseException:
         return kind(f"{op}({describe(args)}): XLA says: {text.splitlines()[0][:500]}")
     if isinstance(error, NoSuchDtype):
         # not a TypeError where operands are at fault: Python's operators would make "unsupported operand type(s)" of it
-        kind = RuntimeError if any(isinstance(a, torch.Tensor) for a in args) else TypeError
-        return kind(f"{op}({describe(args)}): {error}")
+        refusal: type[Exception] = RuntimeError if any(isinstance(a, torch.Tensor) for a in args) else TypeError
+        return refusal(f"{op}({describe(args)}): {error}")
     if isinstance(error, _PYTORCH_TYPES) and not _from_jax(error):
         return error.with_traceback(None)
     return RuntimeError(f"{op}({describe(args)}): the lowering failed: {type(error).__name__}: {text[:500]}").with_traceback(None)

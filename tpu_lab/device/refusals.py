@@ -80,7 +80,7 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
     if dtype.is_floating_point or dtype.is_complex:
         return math.isinf(value) or math.isnan(value) or abs(value) <= torch.finfo(dtype).max
     limits = torch.iinfo(dtype)
-    return limits.min <= value <= limits.max if limits.min else -limits.max <= value <= limits.max
+    return bool((limits.min or -limits.max) <= value <= limits.max)
 
 
 def checking(plan: Plan, serve: Callable[..., Any]) -> Callable[..., Any]:

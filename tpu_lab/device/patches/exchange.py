@@ -6,12 +6,13 @@ import functools
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 
 _DLPACK_CPU = (1, 0)
 
 
 def apply() -> None:
-    """Patches `Tensor.__dlpack__`, `__dlpack_device__`, `pin_memory` and `is_pinned`."""
+    """Patches `Tensor.__dlpack__`, `__dlpack_device__`, `torch.to_dlpack`, `pin_memory` and `is_pinned`."""
     tensor: Any = torch.Tensor
     dlpack, dlpack_device, pin_memory, is_pinned = tensor.__dlpack__, tensor.__dlpack_device__, tensor.pin_memory, tensor.is_pinned
 
@@ -42,6 +43,13 @@ def apply() -> None:
             return False
         return is_pinned(self, device)  # type: ignore[no-any-return]
 
+    capsule_of = torch.utils.dlpack.to_dlpack
+
+    @functools.wraps(capsule_of)
+    def capsule(self: torch.Tensor) -> Any:
+        return capsule_of(self.cpu() if self.device.type == "tpu" else self)
+
+    torch.to_dlpack = torch.utils.dlpack.to_dlpack = capsule
     tensor.__dlpack__, tensor.__dlpack_device__ = to_dlpack, device_of_dlpack
     tensor.pin_memory, tensor.is_pinned = pinned_copy, never_pinned
 

@@ -141,6 +141,44 @@ def reduce(self: Any) -> Any:
     return from_bytes, (as_bytes(self),)
 
 
+def write_file(self: Any, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+    """Writes the bytes as `torch.save` did before it wrote zip files, and as pickles of tensors still hold them."""
+    to_cpu(self)._write_file(file, is_real_file, save_size, element_size)
+
+
+def set_from_file(self: Any, file: Any, offset: int | None, is_real_file: bool, element_size: int) -> Any:
+    """Reads what `_write_file` wrote."""
+    host: Any = UntypedStorage(nbytes(self))
+    host._set_from_file(file, offset, is_real_file, element_size)
+    return copy_(self, host)
+
+
+def fill_(self: Any, value: int) -> Any:
+    """Sets every byte."""
+    raw = as_bytes(self)
+    _write(self, raw.fill_(value))
+    return self
+
+
+def setitem(self: Any, at: Any, value: Any) -> None:
+    """Sets one byte, or a slice of them."""
+    raw = as_bytes(self)
+    raw[at] = value
+    _write(self, raw)
+
+
+def byteswap(self: Any, item: int) -> None:
+    """Turns the bytes of every item of so many bytes round."""
+    host = to_cpu(self)
+    host._byteswap(item)
+    copy_(self, host)
+
+
+def refuse_sharing(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Raises RuntimeError: another process cannot see the device's memory."""
+    raise RuntimeError("a tensor of the device tpu cannot be shared with another process; send a copy on the CPU: tensor.cpu()")
+
+
 def tolist(self: Any) -> list[int]:
     """The bytes as Python ints."""
     return as_bytes(self).tolist()
@@ -183,6 +221,13 @@ def apply() -> None:
         "resize_": resize_,
         "cpu": to_cpu,
         "__reduce__": reduce,
+        "_write_file": write_file,
+        "_set_from_file": set_from_file,
+        "_byteswap": byteswap,
+        "_share_fd_cpu_": refuse_sharing,
+        "_share_filename_cpu_": refuse_sharing,
+        "fill_": fill_,
+        "__setitem__": setitem,
         "tolist": tolist,
         "__getitem__": getitem,
         "is_pinned": is_pinned,
