@@ -129,6 +129,33 @@ def test_singular_matrices_are_reported() -> None:
         compare(call(found, op, (singular,), {})[-1], op(singular)[-1], "info")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("kind", ["full", "zero diagonal", "zero"])
+def test_ldl(dtype: torch.dtype, hermitian: bool, kind: str) -> None:
+    """A zero diagonal needs 2 x 2 blocks; a matrix of zeros is reported by info."""
+    a = matrices(3, 6, 6, dtype=dtype)
+    a = a + (a.mH if hermitian else a.mT)
+    if kind == "zero diagonal":
+        a.diagonal(dim1=-2, dim2=-1).zero_()
+    elif kind == "zero":
+        a[0] = 0
+    expected = ATEN.linalg_ldl_factor_ex.default(a, hermitian=hermitian)
+    assert kind != "zero diagonal" or (expected[1] < 0).any()
+    found, solver = find("linalg_ldl_factor_ex"), find("linalg_ldl_solve")
+    assert found is not None and solver is not None
+    compare(call(found, ATEN.linalg_ldl_factor_ex.default, (a,), {"hermitian": hermitian}), expected, "factor", 1e-3, 1e-3)
+    if kind != "zero":
+        args = (expected[0], expected[1], matrices(6, 2, dtype=dtype, seed=1).expand(3, 6, 2))
+        compare(
+            call(solver, ATEN.linalg_ldl_solve.default, args, {"hermitian": hermitian}),
+            ATEN.linalg_ldl_solve.default(*args, hermitian=hermitian),
+            "solve",
+            1e-3,
+            1e-3,
+        )
+
+
 def test_no_pivoting_is_refused() -> None:
     found = find("linalg_lu_factor_ex")
     assert found is not None
