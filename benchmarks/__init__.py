@@ -1,0 +1,1 @@
+"""Figures of the device, measured: `python -m benchmarks.device`."""

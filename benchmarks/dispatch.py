@@ -1,0 +1,74 @@
+"""What one operator call costs on 8x8 tensors, where arithmetic is nothing: strict, with numbers, recorded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from .children import measure
+from .figure import Figure, at_most
+from .timing import fastest, keep_pages
+
+CALLS = 200
+"""Calls in a block: some 2 ms, shorter than a scheduler's slice."""
+BLOCKS = 300
+_MICRO = 1e6
+
+
+def figures(quick: bool) -> list[Figure]:
+    """µs per call against torch on the CPU in the same process."""
+    found = measure(per_call, BLOCKS // 10 if quick else BLOCKS, threads=1)
+    cpu, tpu = found["cpu"], found["tpu"]
+    return [
+        at_most(9, "a + b", tpu["a + b"], "µs", cpu["a + b"]),
+        at_most(1.5, "+ per Python number, seen before", tpu["alpha seen"] - tpu["add"], "µs", cpu["alpha seen"] - cpu["add"]),
+        at_most(1.5, "+ per Python number, a new one each call", tpu["alpha new"] - tpu["add"], "µs", cpu["alpha new"] - cpu["add"]),
+        at_most(10, "gelu", tpu["gelu"], "µs", cpu["gelu"]),
+        at_most(3, "x.view(64)", tpu["view"], "µs", cpu["view"]),
+        at_most(5, "x[1:3]", tpu["slice"], "µs", cpu["slice"]),
+        Figure("a.add_(b)", tpu["add_"], "µs", cpu["add_"]),
+        Figure("a[1:3] + b[1:3]", tpu["slices"], "µs", cpu["slices"]),
+        Figure("torch.cat of 4", tpu["cat"], "µs", cpu["cat"]),
+        at_most(25, "a + b recorded light, over not recorded", (found["recorded"] / tpu["a + b"] - 1) * 100, "%"),
+    ]
+
+
+def per_call(blocks: int) -> dict[str, Any]:
+    """µs of each call on `cpu` and on `tpu`, and of `a + b` on the tpu while `recorded`."""
+    import torch
+
+    from tpu_lab.recording.recorder import Recorder
+
+    keep_pages()
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {}
+    for device in ("cpu", "tpu"):  # all of one before the other: their thread pools disturb each other
+        calls = _calls(torch.arange(64.0).reshape(8, 8).to(device) / 64)
+        found[device] = {name: fastest(call, CALLS, blocks) * _MICRO for name, call in calls.items()}
+    call = calls["a + b"]
+    times = []
+    for _ in range(10):
+        with Recorder():
+            times.append(fastest(call, CALLS, max(blocks // 10, 1)))
+    found["recorded"] = min(times) * _MICRO
+    return found
+
+
+def _calls(a: Any) -> dict[str, Callable[[], object]]:
+    import torch
+
+    b, target = a.clone(), a.clone()
+    new = itertools.count(1)
+    return {
+        "a + b": lambda: a + b,
+        "add": lambda: torch.add(a, b),
+        "alpha seen": lambda: torch.add(a, b, alpha=2.5),
+        "alpha new": lambda: torch.add(a, b, alpha=next(new) * 0.001),
+        "gelu": lambda: torch.nn.functional.gelu(a),
+        "view": lambda: a.view(64),
+        "slice": lambda: a[1:3],
+        "add_": lambda: target.add_(b),
+        "slices": lambda: a[1:3] + b[1:3],
+        "cat": lambda: torch.cat([a, b, a, b]),
+    }
