@@ -128,16 +128,43 @@ def test_running_the_cell_again_in_a_repeat_compiles_nothing(notebook: Notebook)
     assert counters["stats"]["unique_graphs"] == 1
 
 
-def test_training_compiles_forward_backward_and_step_without_recompiles(notebook: Notebook) -> None:
+@pytest.mark.parametrize("made", ["in the cell", "before the cell"])
+def test_what_training_compiles(notebook: Notebook, made: str) -> None:
+    """Forward and backward always; the step of an optimizer that stays the same object from run to run too."""
     from torch._dynamo.utils import counters
 
+    setup, loop = TRAINING.format(optimizer="SGD(model.parameters(), lr=0.1)").split("losses, seen", 1)
     notebook.run(SETUP)
+    if made == "before the cell":
+        notebook.run(setup)
+        setup = ""
     counters.clear()
-    notebook.run(f"{MAGIC}\n{TRAINING.format(optimizer='SGD(model.parameters(), lr=0.1)')}")
+    notebook.run(f"{MAGIC} --repeat 3\n{setup}losses, seen{loop}")
     (recording,) = notebook.lab.recordings
-    assert [(line, reason) for _, _, line, reason in recording.breaks] == [(12, "backward")]
-    assert recording.recompiles == []
-    assert counters["aot_autograd"]["ok"] >= 2
+    backward = next(i for i, text in enumerate(recording.cell.text.splitlines(), 1) if "backward" in text)
+    step = {"in the cell": [], "before the cell": [(backward, "backward")]}[made]
+    assert [(line, reason) for _, _, line, reason in recording.breaks] == step
+    assert all("len(self.state" in message for message, *_ in recording.recompiles)
+    assert counters["aot_autograd"]["ok"] == {"in the cell": 1, "before the cell": 2}[made]
+
+
+def test_an_unchanged_cell_that_runs_again_compiles_nothing(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook, where a cell's file name depends on its text alone; in a terminal it has the number of the input."""
+    from torch._dynamo.utils import counters
+
+    monkeypatch.setattr(notebook.shell.compile, "get_code_name", lambda raw, code, number: f"<ipython-input-{hash(raw)}>")
+    notebook.run(SETUP + "net = nn.Linear(4, 2)")
+    notebook.run(f"{MAGIC}\ny = net(x).relu()\ny.sum()")
+    counters.clear()
+    first = notebook.names["_"]
+    notebook.run("with torch.no_grad():\n    net.weight.zero_()\n    net.bias.fill_(1)")
+    done = notebook.run(f"{MAGIC}\ny = net(x).relu()\ny.sum()")
+    assert counters["stats"]["unique_graphs"] == 0
+    assert float(notebook.names["_"]) == 6.0 != float(first)
+    assert done.text.startswith("Out[")
+    notebook.run("%tpu reset")
+    notebook.run(f"{MAGIC}\ny = net(x).relu()\ny.sum()")
+    assert counters["stats"]["unique_graphs"] == 1
 
 
 def test_breaks_are_told_with_line_and_reason(notebook: Notebook) -> None:

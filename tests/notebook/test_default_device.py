@@ -51,14 +51,14 @@ KEPT: dict[str, Callable[[], torch.Tensor]] = {
 
 @pytest.mark.parametrize("make", MOVED.values(), ids=MOVED.keys())
 def test_moved(make: Callable[[], torch.Tensor]) -> None:
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         assert make().device.type == "meta"
     assert make().device.type == "cpu"
 
 
 @pytest.mark.parametrize("make", KEPT.values(), ids=KEPT.keys())
 def test_kept(make: Callable[[], torch.Tensor]) -> None:
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         assert make().device.type == "cpu"
 
 
@@ -72,7 +72,7 @@ class Numbers(Dataset[torch.Tensor]):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_shuffling_loader_works_and_stays_on_the_cpu(workers: int) -> None:
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         batches = list(DataLoader(Numbers(), batch_size=2, shuffle=True, num_workers=workers))
     assert [b.device.type for b in batches] == ["cpu"] * 3
     assert sorted(torch.cat(batches).flatten().tolist()) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -83,13 +83,13 @@ def test_loading_draws_the_same_order_as_without() -> None:
     torch.manual_seed(4)
     right = [b[0].tolist() for b in DataLoader(data, batch_size=2, shuffle=True)]
     torch.manual_seed(4)
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         assert [b[0].tolist() for b in DataLoader(data, batch_size=2, shuffle=True)] == right
 
 
 def test_optimizer_state_is_where_it_always_is() -> None:
     weight = torch.nn.Parameter(torch.ones(3))
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         optimizer = torch.optim.Adam([weight])
         weight.grad = torch.ones(3, device="cpu")
         optimizer.step()
@@ -97,7 +97,7 @@ def test_optimizer_state_is_where_it_always_is() -> None:
 
 
 def test_a_device_context_inside_wins() -> None:
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         with torch.device("cpu"):
             assert torch.ones(1).device.type == "cpu"
         assert torch.ones(1).device.type == "meta"
@@ -105,7 +105,7 @@ def test_a_device_context_inside_wins() -> None:
 
 def test_a_default_device_set_inside_stays() -> None:
     try:
-        with DefaultDevice("cpu"):
+        with DefaultDevice("cpu", __name__):
             torch.set_default_device("meta")
             assert torch.ones(1).device.type == "meta"
         assert torch.ones(1).device.type == "meta"
@@ -118,7 +118,7 @@ def test_a_default_device_set_inside_stays() -> None:
 def test_a_default_device_from_before_comes_back() -> None:
     torch.set_default_device("meta")
     try:
-        with DefaultDevice("cpu"):
+        with DefaultDevice("cpu", __name__):
             assert torch.ones(1).device.type == "cpu"
         assert torch.ones(1).device.type == "meta"
     finally:
@@ -127,7 +127,7 @@ def test_a_default_device_from_before_comes_back() -> None:
 
 def test_other_threads_are_not_in_the_cell() -> None:
     seen: list[str] = []
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         thread = threading.Thread(target=lambda: seen.append(torch.ones(1).device.type))
         thread.start()
         thread.join()
@@ -143,7 +143,7 @@ def test_other_tasks_are_not_in_the_cell_but_its_own_tasks_are() -> None:
 
     async def main() -> None:
         other = asyncio.ensure_future(make("other"))
-        with DefaultDevice("meta"):
+        with DefaultDevice("meta", __name__):
             await asyncio.gather(make("own"), make("own too"))
         await other
 
@@ -153,7 +153,7 @@ def test_other_tasks_are_not_in_the_cell_but_its_own_tasks_are() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_is_not_in_the_cell() -> None:
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         read, write = os.pipe()
         child = os.fork()
         if not child:
@@ -168,7 +168,7 @@ def test_traced_by_dynamo() -> None:
         return v + torch.ones(3) + torch.rand(3, generator=None)
 
     torch._dynamo.reset()
-    with DefaultDevice("meta"):
+    with DefaultDevice("meta", __name__):
         explained = torch._dynamo.explain(f)(torch.ones(3))
     assert explained.graph_break_count == 0
     assert {n.kwargs.get("device", torch.device("meta")).type for graph in explained.graphs for n in graph.graph.nodes if n.target is torch.ones} == {

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import OptionError, one_of
 from .doctor import examine, text
 from .lab import Lab
-from .modes import mode_named
+from .modes import forget_cells, mode_named
 from .options import CELL_MODES, CommandOptions, cell_parser
 
 _HELP = """\
@@ -89,6 +89,7 @@ class Commands:
 
     def _reset(self) -> None:
         self._lab.forget_runs()
+        forget_cells()
         if "torch._dynamo" in sys.modules:
             sys.modules["torch._dynamo"].reset()
         if self._lab.owns_device():

@@ -24,7 +24,7 @@ import torch
 from .cell import Cell, compile_expression, compile_statement
 from .dynamo_watch import BreakListener
 from .partition import Way, way_of, worth_compiling
-from .regions import ENTRY, Cut, Region, assigned_before_read, names_in_inner_scopes, names_read
+from .regions import ENTRY, Cut, Region, assigned_before_read, names_bound, names_in_inner_scopes, names_read
 from .tracebacks import REGION_NAME
 
 _UNBOUND = object()
@@ -50,6 +50,7 @@ class CompiledCell:
     def __init__(self, shell: Any, cell: Cell, parts: Cut, compiler: Compiler) -> None:
         self._shell = shell
         self._inner = names_in_inner_scopes(cell.nodes)
+        self._made_here = names_bound(cell.nodes)
         self._filename = cell.filename
         self._compiler = compiler
         self._told: BreakListener | None = None
@@ -90,6 +91,10 @@ class CompiledCell:
         code: CodeType = compile_expression(self._shell, statement, self._filename)
         return code
 
+    def way_of(self, statement: ast.stmt) -> Way:
+        """How a statement is run, judged by the namespace as it is now."""
+        return way_of(statement, self.namespace, self._made_here)
+
     @property
     def namespace(self) -> dict[str, Any]:
         """The user's namespace."""
@@ -126,39 +131,38 @@ class _RunningRegion:
 
     def _next_part(self) -> _CompiledPart | _PlainPart:
         """Groups the next statements: one that should run plainly, or as many as can be compiled together."""
-        rest, namespace = self._statements[self._covered :], self._cell.namespace
-        first = way_of(rest[0], namespace)
+        rest = self._statements[self._covered :]
+        first = self._cell.way_of(rest[0])
         if first.plain:
             self._covered += 1
             if first.separates and self._separator is None:
                 self._separator = first.value, rest[0].lineno
             return _PlainPart(self._cell, rest[:1])
-        group = _compiled_together(rest, first, namespace)
+        group = self._compiled_together(rest, first)
         self._covered += len(group)
-        if not worth_compiling(group, namespace):
+        if not worth_compiling(group, self._cell.namespace):
             return _PlainPart(self._cell, group)
         if self._separator is not None and (self.compiles or (self._before is not None and self._before.compiles)):
             self._cell.separated(*self._separator)
         self._separator = None
         return self._cell.compiled(group)
 
+    def _compiled_together(self, statements: Sequence[ast.stmt], first: Way) -> Sequence[ast.stmt]:
+        """The statements from the first on that go into one function."""
+        way = first
+        for count, statement in enumerate(statements):
+            if count:
+                way = self._cell.way_of(statement)
+                if way.plain or way is Way.ALONE:
+                    return statements[:count]
+            if way is not Way.COMPILED:
+                return statements[: count + 1]
+        return statements
+
     @property
     def compiles(self) -> bool:
         """Whether a part of it is compiled."""
         return any(isinstance(part, _CompiledPart) for part in self._parts)
-
-
-def _compiled_together(statements: Sequence[ast.stmt], first: Way, namespace: Mapping[str, Any]) -> Sequence[ast.stmt]:
-    """The statements from the first on that go into one function."""
-    way = first
-    for count, statement in enumerate(statements):
-        if count:
-            way = way_of(statement, namespace)
-            if way.plain or way is Way.ALONE:
-                return statements[:count]
-        if way is not Way.COMPILED:
-            return statements[: count + 1]
-    return statements
 
 
 class _PlainPart:

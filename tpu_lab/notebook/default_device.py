@@ -2,7 +2,8 @@
 
 `with torch.device("tpu")` moves every factory call of the process's thread, also those inside PyTorch that mean the CPU: a
 shuffling DataLoader draws its order with a CPU generator, an optimizer keeps its step count on the host. Here only calls
-that come from the user's code, from other libraries and from `torch.nn` (parameters of modules) are moved.
+of the notebook's own code are moved, and those `torch.nn` makes on its behalf (parameters of modules). Code in other files
+means what it says there: it was written, and is seeded and tested, without a magic above it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _inside: ContextVar[DefaultDevice | None] = ContextVar("tpu_lab_default_device",
 
 
 class DefaultDevice(DeviceContext):
-    """A context in which factory calls of the cell's own code that name no device make their tensor on `device`.
+    """A context in which factory calls of the code of `module` (a notebook's) that name no device make their tensor on `device`.
 
     A `with torch.device(...)` inside wins, `torch.set_default_device` inside lasts beyond it, as without the context.
     Not moved: calls from PyTorch's own Python code except torch.nn, anything a DataLoader calls, a generator of another
@@ -37,7 +38,8 @@ class DefaultDevice(DeviceContext):
     `torch.from_numpy` stay on the CPU, as with PyTorch's own default device.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, module: str = "__main__") -> None:
+        self._module = module
         where = torch.device(device)
         super().__init__(torch.device(device, 0) if where.type not in ("cpu", "meta") else where)
         self._process = os.getpid()
@@ -85,17 +87,16 @@ class DefaultDevice(DeviceContext):
             return False
         if func is torch.normal and any(isinstance(a, torch.Tensor) for a in (*args, kwargs.get("mean"), kwargs.get("std"))):
             return False
-        return _inside.get() is self and os.getpid() == self._process and _asked_by_user(sys._getframe(2))
+        return _inside.get() is self and os.getpid() == self._process and _asked_by_user(sys._getframe(2), self._module)
 
 
-def _asked_by_user(frame: FrameType | None) -> bool:
-    """Whether a factory call in this frame was written by the user, or made by torch.nn or another library on the user's behalf."""
+def _asked_by_user(frame: FrameType | None, module: str) -> bool:
+    """Whether a factory call in this frame was written in `module` (the notebook), or made by torch.nn on behalf of code there."""
     while frame is not None and frame.f_globals.get("__name__") == "torch.overrides":
         frame = frame.f_back
-    if frame is None:
-        return False
-    name = str(frame.f_globals.get("__name__", ""))
-    if name.partition(".")[0] in ("torch", "tpu_lab") and not name.startswith(_ASKED_FOR):
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_ASKED_FOR):
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__") != module:
         return False
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))

@@ -8,6 +8,7 @@ from typing import Any
 
 from .input_transform import TpuCellTransformer
 from .magics import TpuMagics
+from .modes import forget_cells
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -31,7 +32,11 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def forget_programs() -> None:
-    """Drops Dynamo's programs and its claims on names in the user's namespace: it complains where IPython, at exit, empties that first."""
+    """Drops the programs of cells, Dynamo's programs and its claims on names in the user's namespace.
+
+    At exit IPython empties the namespace, and Dynamo would complain about each name that is gone.
+    """
+    forget_cells()
     if "torch._dynamo" in sys.modules:
         from torch._dynamo import reset, utils
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -52,10 +54,7 @@ class PreparedCell:
         nodes = cell.nodes
         self._compiled: CompiledCell | None = None
         if mode.compiles:
-            nodes = [node for node, _ in split_interactive(cell.nodes, interactivity, cell.silenced)]
-            parts = cut(nodes, each_apart=interactivity == "all")
-            self._compiled = CompiledCell(shell, cell, parts, _compiler(lab.compile_backend(device)))
-            nodes = parts.statements
+            nodes, self._compiled = _compiled(shell, cell, interactivity, lab.compile_backend(device))
         self._loud = Statements(shell, split_interactive(nodes, interactivity, cell.silenced), cell.filename)
         self._quiet = Statements(shell, split_interactive(nodes, "none", True), cell.filename)
 
@@ -77,6 +76,29 @@ class PreparedCell:
                 stack.enter_context(tolerant())
                 stack.enter_context(self._compiled.entered(told))
             yield
+
+
+_recent: OrderedDict[tuple[Any, ...], tuple[list[ast.stmt], CompiledCell]] = OrderedDict()
+MOST_RECENT = 16
+"""Of this many cells the programs are kept, so that running an unchanged cell again compiles nothing."""
+
+
+def _compiled(shell: Any, cell: Cell, interactivity: str, backend: str) -> tuple[list[ast.stmt], CompiledCell]:
+    """A cell cut for compiling, with the programs of an earlier run of the same text if IPython gives it the same file name."""
+    key = (id(shell), cell.filename, cell.text, interactivity, backend)
+    if key not in _recent:
+        nodes = [node for node, _ in split_interactive(cell.nodes, interactivity, cell.silenced)]
+        parts = cut(nodes, each_apart=interactivity == "all")
+        _recent[key] = parts.statements, CompiledCell(shell, cell, parts, _compiler(backend))
+        if len(_recent) > MOST_RECENT:
+            _recent.popitem(last=False)
+    _recent.move_to_end(key)
+    return _recent[key]
+
+
+def forget_cells() -> None:
+    """Drops the programs of cells that ran."""
+    _recent.clear()
 
 
 def _interactivity(shell: Any) -> str:

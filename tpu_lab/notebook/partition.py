@@ -9,14 +9,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
-
-from .regions import names_read
 
 
 class Way(Enum):
@@ -132,18 +130,28 @@ _CHANGES = frozenset(
 )
 
 
-def way_of(statement: ast.stmt, namespace: Mapping[str, Any]) -> Way:
-    """How to run a statement. Names that are not in the namespace yet are taken for tensors."""
+def way_of(statement: ast.stmt, namespace: Mapping[str, Any], made_here: Set[str]) -> Way:
+    """How to run a statement. Names that are not in the namespace yet are taken for tensors.
+
+    `made_here` are the names that the cell itself binds: the step of an optimizer among them stays plain, for Dynamo makes a
+    program for that one object, and the next run of the cell has another.
+    """
     reads_value = False
     for node in ast.walk(statement):
         if isinstance(node, ast.Call):
             way = _way_of_call(node.func, namespace)
+            if way is Way.ALONE and isinstance(node.func, ast.Attribute) and _names(node.func.value) & made_here:
+                return Way.SET_UP
             if way is not Way.COMPILED and way is not Way.LAST:
                 return way
             reads_value = reads_value or way is Way.LAST
     if reads_value:
         return Way.ITEM if _only_reads(statement) else Way.LAST
     return Way.COMPILED
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _only_reads(statement: ast.stmt) -> bool:
@@ -205,11 +213,25 @@ def _resolve(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
     return _ABSENT
 
 
+_ABOUT_ONLY = frozenset(("len", "isinstance", "type", "id", "hasattr", "callable"))
+"""Builtins that ask about a tensor without computing with it."""
+
+
 def worth_compiling(statements: Sequence[ast.stmt], namespace: Mapping[str, Any]) -> bool:
-    """Whether the statements read anything that tensors may come from, and do more than bind names."""
-    if not any(isinstance(n, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)) for s in statements for n in ast.walk(s)):
+    """Whether the statements compute with anything that tensors may come from."""
+    nodes = [node for statement in statements for node in _computing(statement)]
+    if not any(isinstance(n, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.AugAssign)) for n in nodes):
         return False
-    return any(_about_tensors(namespace[name]) for name in names_read(statements) if name in namespace)
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return any(_about_tensors(namespace[name]) for name in names if name in namespace)
+
+
+def _computing(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement, without those inside `len(...)` and the like."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ABOUT_ONLY):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _computing(child)
 
 
 def _about_tensors(value: Any, depth: int = 2) -> bool:

@@ -129,6 +129,11 @@ def names_read(statements: Sequence[ast.stmt]) -> set[str]:
     return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
+def names_bound(statements: Sequence[ast.stmt]) -> set[str]:
+    """Every name that is assigned anywhere in the statements."""
+    return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
 def names_in_inner_scopes(statements: Sequence[ast.stmt]) -> set[str]:
     """Every name met in functions, lambdas, classes and generators of the statements: code that may run at another time."""
     scopes = (n for s in statements for n in ast.walk(s) if isinstance(n, _SCOPES))
