@@ -34,9 +34,9 @@ MOVED: dict[str, Callable[[], torch.Tensor]] = {
     "module": lambda: torch.nn.Linear(2, 3).weight,
     "module buffer": lambda: torch.nn.BatchNorm1d(2).running_mean,
     "distribution": lambda: torch.distributions.Normal(0.0, 1.0, validate_args=False).sample((2,)),
-    "another library": lambda: eval("torch.ones(2)", {"torch": torch, "__name__": "some_library.part"}),
 }
 KEPT: dict[str, Callable[[], torch.Tensor]] = {
+    "code of another file": lambda: eval("torch.ones(2)", {"torch": torch, "__name__": "some_library.part"}),
     "named device": lambda: torch.ones(3, device="cpu"),
     "generator of the CPU": lambda: torch.randperm(4, generator=torch.Generator()),
     "out": lambda: torch.arange(3, out=torch.empty(0, dtype=torch.int64, device="cpu")),
