@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -54,6 +55,35 @@ def test_moved(make: Callable[[], torch.Tensor]) -> None:
     with DefaultDevice("meta", __name__):
         assert make().device.type == "meta"
     assert make().device.type == "cpu"
+
+
+LIBRARY = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(2, 2)
+        self.rest = self._more()
+        self.register_buffer("scale", torch.ones(2))
+    def _more(self):
+        return torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+def build():
+    return Net()
+def measure():
+    return torch.nn.Linear(2, 2).weight
+"""
+
+
+def test_a_module_of_another_file_is_wholly_here_or_wholly_there() -> None:
+    library: dict[str, Any] = {"torch": torch, "__name__": "some_library.nets"}
+    exec(LIBRARY, library)
+    notebook = {"__name__": "__main__", **{name: library[name] for name in ("Net", "build", "measure")}}
+    with DefaultDevice("meta"):
+        here = eval("Net()", notebook)
+        there = eval("build()", notebook)
+        weight = eval("measure()", notebook)
+    assert {t.device.type for t in here.state_dict().values()} == {"meta"}
+    assert {t.device.type for t in there.state_dict().values()} == {"cpu"}
+    assert weight.device.type == "cpu"
 
 
 @pytest.mark.parametrize("make", KEPT.values(), ids=KEPT.keys())

@@ -33,7 +33,8 @@ class DefaultDevice(DeviceContext):
     """A context in which factory calls of the code of `module` (a notebook's) that name no device make their tensor on `device`.
 
     A `with torch.device(...)` inside wins, `torch.set_default_device` inside lasts beyond it, as without the context.
-    Not moved: calls from PyTorch's own Python code except torch.nn, anything a DataLoader calls, a generator of another
+    So are the parts of a module that this code constructs, wherever its class was written. Not moved: calls in other files, calls
+    from PyTorch's own Python code except torch.nn, anything a DataLoader calls, a generator of another
     device, `out=`, pinned memory, other threads and forked processes. The legacy constructors (`torch.Tensor(3)`) and
     `torch.from_numpy` stay on the CPU, as with PyTorch's own default device.
     """
@@ -91,12 +92,15 @@ class DefaultDevice(DeviceContext):
 
 
 def _asked_by_user(frame: FrameType | None, module: str) -> bool:
-    """Whether a factory call in this frame was written in `module` (the notebook), or made by torch.nn on behalf of code there."""
+    """Whether a factory call in this frame was written in `module` (the notebook), or makes a part of a module constructed there."""
     while frame is not None and frame.f_globals.get("__name__") == "torch.overrides":
         frame = frame.f_back
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_ASKED_FOR):
         frame = frame.f_back
-    if frame is None or frame.f_globals.get("__name__") != module:
+    if frame is None:
+        return False
+    name = frame.f_globals.get("__name__")
+    if name != module and (str(name).partition(".")[0] in ("torch", "tpu_lab") or not _within_constructor(frame, module)):
         return False
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
@@ -107,3 +111,19 @@ def _asked_by_user(frame: FrameType | None, module: str) -> bool:
             return True
         frame = frame.f_back
     return True
+
+
+def _within_constructor(frame: FrameType, module: str) -> bool:
+    """Whether this frame works for the constructor of a `torch.nn.Module` that code of `module` calls: `Net()` of an imported `Net`.
+
+    A module must not end up half here, half there, so it does not matter through which of its methods it makes its parts.
+    """
+    at: FrameType | None = frame
+    while at is not None and not str(at.f_globals.get("__name__", "")).startswith("tpu_lab.notebook"):
+        caller = at.f_back
+        if at.f_code.co_name == "__init__" and caller is not None and caller.f_globals.get("__name__") == module:
+            made = at.f_locals.get(at.f_code.co_varnames[0])
+            if isinstance(made, torch.nn.Module):
+                return True
+        at = caller
+    return False
