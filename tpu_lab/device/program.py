@@ -56,10 +56,10 @@ def meta_results(plan: Plan, call: Call) -> tuple[torch.Tensor | None, ...]:
     target = plan.functional if plan.out else plan.op
     try:
         result = target(*on_meta[0], **on_meta[1])
-    except NotImplementedError:
+    except (NotImplementedError, AttributeError):
         if plan.lowering is None or plan.lowering.wants_out_specs:
             raise
-        return _shapes_by_jax(plan, call, plan.lowering)  # torch has no meta kernel for a few backend-only operators
+        return _shapes_by_jax(plan, call, plan.lowering)  # torch's meta kernel is missing, or stumbles over an absent bias
     if result is None:
         return ()
     if isinstance(result, (tuple, list)):
