@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from typing import Any
 
 import torch
@@ -24,25 +25,14 @@ def apply() -> None:
 
     @functools.wraps(original)
     def apply_to(self: Module, fn: Any, recurse: bool = True) -> Module:
-        if not _crosses(self, fn):
-            return original(self, fn, recurse)  # type: ignore[no-any-return]
-        if recurse:
-            for child in self.children():
-                child._apply(fn)  # type: ignore[no-untyped-call]
         outermost = not hasattr(_local, "replaced")
         if outermost:
             _local.replaced = {}
         try:
-            for key, param in self._parameters.items():
-                if param is not None:
-                    self._parameters[key] = _moved(param, fn)
+            return _move(self, fn, recurse) if _crosses(self, fn) else original(self, fn, recurse)
         finally:
             if outermost:
                 del _local.replaced
-        for key, value in self._buffers.items():
-            if value is not None:
-                self._buffers[key] = fn(value)
-        return self
 
     Module._apply = apply_to  # type: ignore[method-assign]
     from torch.nn import RNNBase
@@ -59,10 +49,24 @@ def apply() -> None:
     RNNBase.flatten_parameters = flatten_parameters  # type: ignore[method-assign]
 
 
+def _move(module: Module, fn: Any, recurse: bool) -> Module:
+    """`Module._apply` of a module whose parameters change between CPU and tpu."""
+    if recurse:
+        for child in module.children():
+            child._apply(fn)  # type: ignore[no-untyped-call]
+    for key, param in module._parameters.items():
+        if param is not None:
+            module._parameters[key] = _moved(param, fn)
+    for key, value in module._buffers.items():
+        if value is not None:
+            module._buffers[key] = fn(value)
+    return module
+
+
 def _crosses(module: Module, fn: Any) -> bool:
     """True if `fn` moves some parameter of this module itself between CPU and tpu."""
     for param in module._parameters.values():
-        if param is None or type(param) is not Parameter or internals.is_fake(param.data):
+        if param is None or not isinstance(param, Parameter) or type(param.data) is not torch.Tensor:
             continue
         with torch.no_grad():
             probe = fn(torch.empty(0, dtype=param.dtype, device=param.device))
@@ -72,20 +76,36 @@ def _crosses(module: Module, fn: Any) -> bool:
 
 
 def _moved(param: Parameter, fn: Any) -> Parameter:
-    replaced: dict[int, tuple[Parameter, Parameter]] = getattr(_local, "replaced", {})
+    replaced: dict[int, tuple[Parameter, Parameter]] = _local.replaced
     if id(param) in replaced:
         return replaced[id(param)][1]
     with torch.no_grad():
         applied = fn(param)
-        if applied is param or applied.device.type == param.device.type:
-            return param
         grad = param.grad
+        if applied.device.type == param.device.type:
+            param.data = applied
+            if grad is not None and param.grad is not None:
+                param.grad.data = fn(grad)
+            return param
         moved_grad = fn(grad) if grad is not None else None
     param.grad = None
     fresh = Parameter(applied.detach(), param.requires_grad)
-    out = param if internals.swap_contents(param, fresh) else fresh
-    if out is fresh:
+    hooks, accumulated = param._backward_hooks, param._post_accumulate_grad_hooks
+    if internals.swap_contents(param, fresh):
+        out = param
+        out._backward_hooks, out._post_accumulate_grad_hooks = hooks, accumulated
+    else:
+        out = fresh
         replaced[id(param)] = (param, fresh)  # the old one is kept alive so that its id stays taken
+        _warn_of_replacing()
     if moved_grad is not None:
         out.grad = moved_grad
     return out
+
+
+def _warn_of_replacing() -> None:
+    warnings.warn(
+        "torch itself still refers to a parameter that is moved between cpu and tpu (autocast's cache does), so the module got a new Parameter "
+        "object for it. An optimizer made before the move still has the old one: move the module outside of the autocast block.",
+        stacklevel=2,
+    )
