@@ -54,13 +54,13 @@ def _sizes(ends: Array) -> Array:
 
 
 def _ragged_rows_whole(rows: Array, matrices: Array, ends: Array) -> Array:
-    numbers = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])  # type: ignore[no-untyped-call]
+    numbers = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
     rows, matrices = accumulate([rows, matrices])
     return lax.ragged_dot_general(rows, matrices, _sizes(ends), numbers)
 
 
 def _ragged_contraction_whole(left: Array, right: Array, ends: Array) -> Array:
-    numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])  # type: ignore[no-untyped-call]
+    numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
     left, right = accumulate([left, right])
     return lax.ragged_dot_general(left, right, _sizes(ends), numbers)
 
@@ -79,7 +79,7 @@ def _by_tiles(a: Array, b: Array, ends: Array, out: Array, step: Step) -> Array:
     def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
         tile, current = state
         # The barrier keeps XLA from converting the whole of a bfloat16 operand to float32 ahead of the loop.
-        held_a, held_b, tile = lax.optimization_barrier((a, b, tile))  # type: ignore[no-untyped-call]
+        held_a, held_b, tile = lax.optimization_barrier((a, b, tile))
         group = jnp.searchsorted(last_tile, tile, side="right").astype(np.int32)
         before = jnp.where(group == 0, 0, last_tile[jnp.maximum(group - 1, 0)])
         start = ends[group].astype(np.int32) - sizes[group] + (tile - before) * _TILE

@@ -66,7 +66,7 @@ def _placed_for_cpu(a: Array, b: Array) -> Array:
     batch = tuple(range(rank - 2))
     spread = jnp.expand_dims(b, rank - 1)
     numbers = (((rank - 1,), (rank - 2,)), (batch, batch))
-    held: Array = lax.optimization_barrier(a)  # type: ignore[no-untyped-call]
+    held: Array = lax.optimization_barrier(a)
     out = lax.dot_general(held, spread, numbers, matmul_precision(a.dtype), opmath(a.dtype))
     return out.reshape(*out.shape[: rank - 1], b.shape[-1])[..., :m, :n]
 

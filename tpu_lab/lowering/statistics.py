@@ -36,5 +36,5 @@ def histc(self: Array, bins: int, min: Number, max: Number) -> Array:
 
 def _float_place(x: Array, low: Array, high: Array, bins: int) -> Array:
     """The bin by PyTorch's order of operations. The barrier keeps XLA from multiplying by a reciprocal, which moves values on an edge."""
-    width: Array = lax.optimization_barrier(jnp.broadcast_to(high - low, x.shape))  # type: ignore[no-untyped-call]
+    width: Array = lax.optimization_barrier(jnp.broadcast_to(high - low, x.shape))
     return jnp.floor((x - low) * bins / width)
