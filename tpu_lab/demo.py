@@ -9,7 +9,6 @@ median of the later runs of `%%tpu compare`.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys

@@ -49,13 +49,15 @@ def call(found: Lowering, op: torch._ops.OpOverload, args: tuple[Any, ...], kwar
 
     def bind(value: Any, kind: str, name: str) -> Any:
         if isinstance(value, torch.Tensor):
-            wrapped = value.ndim == 0 and torch.result_type(torch.zeros((), dtype=torch.uint8), value) != torch.promote_types(torch.uint8, value.dtype)
+            byte = torch.zeros((), dtype=torch.uint8)
+            wrapped = value.ndim == 0 and torch.result_type(byte, value) != torch.promote_types(torch.uint8, value.dtype)
             return slot(to_array(value), wrapped)
         if value is None:
             return None
         if kind.startswith("List") and isinstance(value, (list, tuple)) and ("Tensor" in kind or "number" in kind):
             return [bind(v, kind.removeprefix("List[").removesuffix("]"), name) for v in value]
-        plain = isinstance(value, (bool, int, float, complex)) and "Tensor" in kind  # torch hands a wrapped number to a dispatch mode as a Python number
+        # torch hands a wrapped number to a dispatch mode as a Python number
+        plain = isinstance(value, (bool, int, float, complex)) and "Tensor" in kind
         if (plain or "number" in kind or kind in ("float", "Optional[float]")) and name not in found.static:
             typed = np.array(value, dtype={bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}[type(value)])
             return slot(jax.numpy.asarray(typed), True)
@@ -95,7 +97,9 @@ def compare(actual: Any, expected: Any, note: str, rtol: float | None = None, at
         if rtol is None and expected.dtype in (torch.bfloat16, torch.float16):
             rtol, atol = 1.6e-2, 1e-3
         got = to_tensor(actual, expected.dtype)
-        torch.testing.assert_close(got, expected.detach().resolve_conj().resolve_neg(), rtol=rtol, atol=atol, equal_nan=True, msg=lambda m: f"{note}: {m}")
+        torch.testing.assert_close(
+            got, expected.detach().resolve_conj().resolve_neg(), rtol=rtol, atol=atol, equal_nan=True, msg=lambda m: f"{note}: {m}"
+        )
     elif isinstance(expected, (tuple, list)):
         for i, part in enumerate(expected):
             compare(actual[i], part, f"{note}[{i}]", rtol, atol)
@@ -139,8 +143,19 @@ def _describe(args: Any, kwargs: Any) -> str:
     return "(" + ", ".join([one(a) for a in args] + [f"{k}={one(v)}" for k, v in kwargs.items()]) + ")"
 
 
-def check_opinfo(name: str, dtypes: tuple[torch.dtype, ...], only: set[str] | None = None, limit: int = 8, grad: bool = True, rtol: float | None = None, atol: float | None = None) -> dict[str, int]:
-    """Runs the first `limit` OpInfo samples of operator `name` (all its variants) in every dtype, backward too, under `Replay`; returns what was checked."""
+def check_opinfo(
+    name: str,
+    dtypes: tuple[torch.dtype, ...],
+    only: set[str] | None = None,
+    limit: int = 8,
+    grad: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> dict[str, int]:
+    """Runs the first `limit` OpInfo samples of operator `name` (all its variants) in every dtype, backward too, under `Replay`.
+
+    Returns how often each overload was checked.
+    """
     checked: dict[str, int] = {}
     found = [op for op in op_db if op.name == name]
     assert found, f"no OpInfo entry named {name}"

@@ -42,7 +42,7 @@ def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: A
         keep_inference_input_mutations=True,
     )(graph, list(example_inputs))
     if not _writes(graph):
-        return compiled  # type: ignore[no-any-return]
+        return compiled
     traced_sharing = _sharing(example_inputs)
 
     def guarded(*args: Any) -> Any:

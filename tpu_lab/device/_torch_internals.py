@@ -51,7 +51,7 @@ register_module: Callable[[str, Any], None] = torch._register_device_module
 
 def library(namespace: str) -> Any:
     """A library to register kernels in; they live as long as it does."""
-    return torch.library.Library(namespace, "IMPL")  # type: ignore[no-untyped-call]
+    return torch.library.Library(namespace, "IMPL")
 
 
 def without_autocast() -> AbstractContextManager[None]:

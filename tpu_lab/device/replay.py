@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 
-class _DrawOnDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _DrawOnDevice(TorchDispatchMode):
     """Runs every random operator that would draw from the CPU's default generator on the device, and brings the result back."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -12,7 +12,7 @@ from . import checks, events
 def wait_for_device() -> None:
     """Waits until every array exists; raises IndexError for a pending bad index."""
     start = time.perf_counter_ns()
-    for array in jax.live_arrays():  # type: ignore[no-untyped-call]
+    for array in jax.live_arrays():
         if not array.is_deleted():
             array.block_until_ready()
     if events.observer is not None:

@@ -39,7 +39,7 @@ class Layout:
 
 def aval(shape: Sequence[int], dtype: Any) -> jax.ShapeDtypeStruct:
     """A shape and a dtype as jax writes them."""
-    return jax.ShapeDtypeStruct(tuple(shape), dtype)  # type: ignore[no-untyped-call]
+    return jax.ShapeDtypeStruct(tuple(shape), dtype)
 
 
 _layouts: dict[tuple[int, torch.dtype], Layout] = {}

@@ -34,11 +34,11 @@ def enter(state: Any) -> None:
     if torch._C._get_privateuse1_backend_name() == "privateuseone":
         backend_registration.rename_privateuse1_backend("tpu")
     if not hasattr(torch, "tpu"):
-        torch._register_device_module("tpu", _Unavailable(state))  # type: ignore[no-untyped-call]
+        torch._register_device_module("tpu", _Unavailable(state))
 
     def refuse(op: Any, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(state.reason)
 
-    library: Any = torch.library.Library("_", "IMPL")  # type: ignore[no-untyped-call]
+    library: Any = torch.library.Library("_", "IMPL")
     library.fallback(refuse, "PrivateUse1")
     _kept.append(library)

@@ -43,7 +43,9 @@ def to_jax(dtype: torch.dtype) -> np.dtype:
         return TORCH_TO_JAX[dtype]
     except KeyError:
         names = ", ".join(sorted(str(d).removeprefix("torch.") for d in SUPPORTED))
-        raise NoSuchDtype(f"dtype {dtype} does not exist on the device tpu; accepted are {names}. Convert the tensor with .to(dtype) first.") from None
+        raise NoSuchDtype(
+            f"dtype {dtype} does not exist on the device tpu; accepted are {names}. Convert the tensor with .to(dtype) first."
+        ) from None
 
 
 def to_torch(dtype: np.dtype) -> torch.dtype:

@@ -120,7 +120,7 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
 
 def _in_memory(x: Array) -> Array:
     """x, written out before it is used: XLA:CPU would else compute it anew for each element that reads it, in a slow order."""
-    written: Array = lax.optimization_barrier(x)  # type: ignore[no-untyped-call]
+    written: Array = lax.optimization_barrier(x)
     return written
 
 

@@ -41,7 +41,7 @@ def _pad(x: Array, padding: Sequence[int], reflect: bool) -> Array:
 
 
 def _pad_backward(grad: Array, x: Array, padding: Sequence[int], reflect: bool) -> Array:
-    primal = jax.ShapeDtypeStruct(x.shape, opmath(grad.dtype))  # type: ignore[no-untyped-call]
+    primal = jax.ShapeDtypeStruct(x.shape, opmath(grad.dtype))
     total: Array
     (total,) = jax.linear_transpose(lambda x: _pad(x, padding, reflect), primal)(widened(grad))
     return cast(total, grad.dtype)

@@ -283,7 +283,7 @@ def _avg_pool_backward(
 ) -> Array:
     windows = pool_windows(x.shape[x.ndim - rank :], kernel, stride, padding, (1,), ceil_mode)
     share = _divide_by_count(cast(grad, opmath(grad.dtype)), windows, count_include_pad, divisor_override)
-    primal = jax.ShapeDtypeStruct(x.shape, share.dtype)  # type: ignore[no-untyped-call]
+    primal = jax.ShapeDtypeStruct(x.shape, share.dtype)
     total: Array
     (total,) = jax.linear_transpose(lambda x: _window_sum(x, windows), primal)(share)
     return cast(total, grad.dtype)

@@ -76,7 +76,9 @@ def lowering(
         for overload in overloads:
             if overload in TABLE:
                 raise ValueError(f"{overload} has a lowering already, in {TABLE[overload].function.__module__}")
-            TABLE[overload] = Lowering(overload, function, frozenset(static), mutates, frozenset(unread), "rng" in parameters, "out_specs" in parameters)
+            TABLE[overload] = Lowering(
+                overload, function, frozenset(static), mutates, frozenset(unread), "rng" in parameters, "out_specs" in parameters
+            )
         return function
 
     return register

@@ -170,7 +170,7 @@ def round_decimals(x: Array, *, decimals: int) -> Array:
     if not is_floating(x.dtype):
         return x
     work = opmath(x.dtype)
-    scale: Array = lax.optimization_barrier(jnp.asarray(10.0 ** abs(decimals), dtype=work))  # type: ignore[no-untyped-call]
+    scale: Array = lax.optimization_barrier(jnp.asarray(10.0 ** abs(decimals), dtype=work))
     value = cast(x, work)
     return round_half_even(value / scale) * scale if decimals < 0 else round_half_even(value * scale) / scale
 

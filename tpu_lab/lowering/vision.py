@@ -52,7 +52,7 @@ def col2im(
     """The transpose of `im2col`: blocks [(N,) C * kernel area, number] added up in an image [(N,) C, *output_size]."""
     columns = widened(self) if self.ndim == 3 else widened(self)[None]
     shape = (columns.shape[0], columns.shape[1] // math.prod(_pair(kernel_size)), *output_size)
-    primal = jax.ShapeDtypeStruct(shape, opmath(self.dtype))  # type: ignore[no-untyped-call]
+    primal = jax.ShapeDtypeStruct(shape, opmath(self.dtype))
     image: Array
     (image,) = jax.linear_transpose(lambda x: _blocks(x, kernel_size, dilation, padding, stride), primal)(columns)
     return cast(image if self.ndim == 3 else image[0], self.dtype)

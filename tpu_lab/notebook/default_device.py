@@ -55,7 +55,7 @@ class DefaultDevice(DeviceContext):
         if self._token is not None:
             _inside.reset(self._token)
             self._token = None
-        stack = torch.overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        stack = torch.overrides._get_current_function_mode_stack()
         if stack and stack[0] is self:
             super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]
         elif stack and isinstance(stack[0], DeviceContext):

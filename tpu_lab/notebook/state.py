@@ -269,7 +269,7 @@ def _cpu_storages(tensors: list[torch.Tensor]) -> list[Undo]:
 
 
 def _cpu_storage(storage: torch.UntypedStorage) -> Undo:
-    held: torch.UntypedStorage = storage.clone()  # type: ignore[no-untyped-call]
+    held: torch.UntypedStorage = storage.clone()
 
     def restore() -> None:
         # written behind autograd's back, so graphs made before the snapshot stay valid

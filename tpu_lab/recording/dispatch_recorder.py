@@ -35,7 +35,7 @@ class _Storage:
         self.nbytes = nbytes
 
 
-class DispatchRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class DispatchRecorder(TorchDispatchMode):
     """Records what runs on `device` inside a `with` block; afterwards `run` is the record.
 
     `device` is PyTorch's device type. With `blocking` each op is waited for, so that its time is its own (on a CPU it always

@@ -43,13 +43,15 @@ def apply() -> None:
             return False
         return is_pinned(self, device)  # type: ignore[no-any-return]
 
-    capsule_of = torch.utils.dlpack.to_dlpack
+    homes: tuple[Any, ...] = (torch, torch.utils.dlpack)
+    capsule_of = homes[0].to_dlpack
 
     @functools.wraps(capsule_of)
     def capsule(self: torch.Tensor) -> Any:
         return capsule_of(self.cpu() if self.device.type == "tpu" else self)
 
-    torch.to_dlpack = torch.utils.dlpack.to_dlpack = capsule
+    for home in homes:
+        home.to_dlpack = capsule
     tensor.__dlpack__, tensor.__dlpack_device__ = to_dlpack, device_of_dlpack
     tensor.pin_memory, tensor.is_pinned = pinned_copy, never_pinned
 

@@ -53,7 +53,7 @@ def _move(module: Module, fn: Any, recurse: bool) -> Module:
     """`Module._apply` of a module whose parameters change between CPU and tpu."""
     if recurse:
         for child in module.children():
-            child._apply(fn)  # type: ignore[no-untyped-call]
+            child._apply(fn)
     for key, param in module._parameters.items():
         if param is not None:
             module._parameters[key] = _moved(param, fn)
