@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import sys
 import threading
@@ -29,7 +30,8 @@ def deliver_lost_ones() -> None:
 
     def hook(unraisable: Any) -> None:
         if unraisable.exc_type is KeyboardInterrupt:
-            signal.raise_signal(signal.SIGINT)
+            # a little later: now it would be raised in this hook, and be dropped again
+            threading.Timer(0.02, _thread.interrupt_main).start()
         else:
             printing(unraisable)
 
