@@ -9,9 +9,9 @@ import time
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
 
 from . import checks, events, policies, seeds, tensors
+from ._torch_internals import pytree
 from .events import OpProgram, TensorType
 from .host import alias_on_host, host_view, own
 from .memory import Buffer
@@ -91,8 +91,21 @@ class Crossing:
         return [buffer_of(t) for t in tensors_]
 
 
+def no_such_layout(what: str) -> str:
+    """What to say of sparse, nested and quantized tensors."""
+    return (
+        f"{what} is a sparse, nested or quantized tensor, and the device tpu has dense ones only. Keep it on the CPU, or use a dense tensor, "
+        f"torch.nested with layout=torch.jagged, or torch.fake_quantize_per_tensor_affine."
+    )
+
+
 def bring(value: torch.Tensor) -> torch.Tensor:
-    """A device tensor that takes over a CPU result (its memory too where it is dense and nobody else's)."""
+    """A device tensor that takes over a CPU result (its memory too where it is dense and nobody else's).
+
+    Raises NotImplementedError for a sparse, nested or quantized result.
+    """
+    if value.layout != torch.strided or value.is_quantized or value.is_nested:
+        raise NotImplementedError(no_such_layout("the result of this operator"))
     value = value.detach().resolve_conj().resolve_neg()
     size, stride = tuple(value.shape), value.stride()
     count = tensors.extent(size, stride)
@@ -111,13 +124,13 @@ def run_on_cpu(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     schema = op._schema
     written = [a.alias_info is not None and a.alias_info.is_write for a in schema.arguments]
     crossing = Crossing(any(written))
-    host_args = tree_map(crossing.out, args)
-    host_kwargs = tree_map(crossing.out, kwargs)
+    host_args = pytree.tree_map(crossing.out, args)
+    host_kwargs = pytree.tree_map(crossing.out, kwargs)
     result = _call(op, host_args, host_kwargs, kwargs.get("generator"))
     for i, argument in enumerate(schema.arguments):
         if written[i]:
             crossing.write_back(args[i] if i < len(args) else kwargs.get(argument.name))
-    return tree_map(crossing.back, result), crossing
+    return pytree.tree_map(crossing.back, result), crossing
 
 
 def _call(op: Any, args: Any, kwargs: Any, generator: Any) -> Any:

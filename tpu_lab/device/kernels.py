@@ -49,9 +49,9 @@ def _library(namespace: str) -> Any:
     return library
 
 
-def register_fallback(kernel: Callable[..., Any]) -> None:
-    """Registers the boxed kernel that serves every operator without one of its own."""
-    _library("_").fallback(kernel, "PrivateUse1")
+def refuse_layout(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Serves all operators on tensors the device cannot have."""
+    raise NotImplementedError(fallback.no_such_layout(f"an operand or the result of {op}"))
 
 
 def register_all() -> int:
@@ -59,6 +59,8 @@ def register_all() -> int:
     aten = _library("aten")
     for name, function in _DEVICE_KERNELS.items():
         aten.impl(name, function, "PrivateUse1")
+    for key in ("SparsePrivateUse1", "SparseCsrPrivateUse1", "QuantizedPrivateUse1", "NestedTensorPrivateUse1"):
+        _library("_").fallback(refuse_layout, key)
     done = set(_DEVICE_KERNELS)
     for overload in _served_overloads():
         name = registry_name(overload)
@@ -119,6 +121,3 @@ def serve_other(op: Any, *args: Any, **kwargs: Any) -> Any:
         return run_decomposed(op, args, kwargs)
     except Exception as error:
         raise faults.translate(error, op, args) from None
-
-
-__all__ = ["fallback", "internals", "kernel_for", "register_all", "register_fallback", "serve_other"]

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
+from . import _torch_internals as internals
 from . import events
 from .fallback import run_on_cpu
 from .graph.linalg_decompositions import DECOMPOSITIONS
-from .tensors import buffer_of
+from .tensors import buffer_of, give_size
 from .transfer import on_host
 
 
@@ -60,12 +61,26 @@ def data_dependent(op: Any) -> Callable[..., Any]:
     return kernel
 
 
+def sized(op: Any) -> Callable[..., Any]:
+    """A kernel for a composite of torch's that asks C++ for the byte count of storages, which it has to be told first."""
+    composite = internals.call_composite(op)
+
+    def kernel(self: torch.Tensor, other: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        give_size(self)
+        give_size(other)
+        return composite(self, other, *args, **kwargs)
+
+    return kernel
+
+
 OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "equal": equal,
     "is_set_to": is_set_to,
     "record_stream": record_stream,
     "conj_physical_": conj_physical_,
     "_fused_sdp_choice": fused_sdp_choice,
+    "_has_same_storage_numel": sized(torch.ops.aten._has_same_storage_numel.default),
+    "_new_zeros_with_same_feature_meta": sized(torch.ops.aten._new_zeros_with_same_feature_meta.default),
     **{
         name: data_dependent(getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default"))
         for name in ("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave.Tensor")
