@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from functorch.compile import min_cut_rematerialization_partition
+from functorch.compile import min_cut_rematerialization_partition  # type: ignore[import-untyped]
 from torch._dynamo.backends.common import aot_autograd
 
+from ..device import _torch_internals as internals
 from ..device.graph.decompose import decomposition_table
 from ..device.graph.program import GraphProgram
 from .interface import register_interface
@@ -75,4 +76,4 @@ def _writes(graph: torch.fx.GraphModule) -> bool:
 def _sharing(values: Sequence[Any]) -> tuple[int, ...]:
     """For each input the first input with the same storage."""
     first: dict[int, int] = {}
-    return tuple(first.setdefault(v.untyped_storage()._cdata, i) if isinstance(v, torch.Tensor) else -1 for i, v in enumerate(values))
+    return tuple(first.setdefault(internals.storage_key(v.untyped_storage()), i) if isinstance(v, torch.Tensor) else -1 for i, v in enumerate(values))

@@ -1,17 +1,21 @@
-"""Every private name of torch that the device touches, in one file, so that a torch upgrade can break only this one.
+"""Every private name of torch that tpu_lab touches, in one file, so that a torch upgrade can break only this one.
 
-`tests/device/test_torch_internals.py` exercises each name and fails by that name when a version changes it.
+`tests/device/test_torch_internals.py` exercises each name and fails by that name when a version changes it. Two kinds of
+places name torch's insides themselves: `_autoload.py` and `device/unavailable.py`, which must work where this file does not
+import, and `compiler/`, whose names (`torch._dynamo.backends.common`, `device_interface`) PyTorch documents for backends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch._prims_common import wrappers
-from torch.utils import backend_registration
+from torch.utils import _device, _pytree, backend_registration
+from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
 _C: Any = torch._C
 DispatchKey: Any = _C.DispatchKey
@@ -27,6 +31,18 @@ Guard: Any = _C._acc.DeviceGuard
 DEVICE_TYPE: Any = _C._autograd.DeviceType.PrivateUse1
 Generator: Any = _C.Generator
 """The C++ generator, whatever `torch.Generator` is."""
+pytree = _pytree
+DeviceContext = _device.DeviceContext
+"""What `with torch.device(...)` and `torch.set_default_device` enter."""
+OpOverload = torch._ops.OpOverload
+HigherOrderOperator = torch._ops.HigherOrderOperator
+
+sequence_number: Callable[[], int] = _C._autograd._get_sequence_nr
+"""The number that autograd gives this thread's next node."""
+autograd_node: Callable[[], Any] = _C._current_autograd_node
+"""The autograd node that runs in this thread; None outside a backward pass."""
+graph_task: Callable[[], int] = _C._current_graph_task_id
+"""The number of the backward pass that runs in this thread; -1 outside one."""
 
 create_empty_tensor: Callable[[Any, torch.dtype], torch.Tensor] = _C._acc.create_empty_tensor
 """A dense tensor on tpu:0 whose storage says 0 bytes (see `tensors.give_size`)."""
@@ -131,3 +147,53 @@ def has_backend_kernel(name: str, key: str) -> bool:
 def is_dispatched(name: str) -> bool:
     """True for an operator of the dispatcher (TorchScript's number overloads are not)."""
     return _C._dispatch_has_kernel(name)  # type: ignore[no-any-return]
+
+
+def factories() -> frozenset[Any]:
+    """The functions that make tensors on the default device."""
+    return frozenset(_device._device_constructors())
+
+
+def function_modes() -> Sequence[Any]:
+    """The function modes that are entered in this thread, innermost first."""
+    return torch.overrides._get_current_function_mode_stack()  # type: ignore[no-any-return]
+
+
+def dynamo_is_loaded() -> bool:
+    """True once something of this process compiles; the functions below import Dynamo, which takes a second."""
+    return "torch._dynamo" in sys.modules
+
+
+def graph_break_reasons() -> list[Any]:
+    """Dynamo's list of graph breaks, which it only appends to: each has `reason` and `user_stack`."""
+    from torch._dynamo import utils
+
+    return utils.graph_break_reasons
+
+
+def compilation_metrics() -> Sequence[Any]:
+    """Dynamo's last 64 compilations, oldest first."""
+    from torch._dynamo import utils
+
+    return utils.get_compilation_metrics()
+
+
+def compile_callbacks() -> Any:
+    """Dynamo's `register_start_callback`, `register_end_callback` and `remove_end_callback`; they are called with one argument."""
+    from torch._dynamo.callback import callback_handler
+
+    return callback_handler
+
+
+def tolerate_compile_errors() -> AbstractContextManager[Any]:
+    """Inside, what Dynamo or a backend cannot compile runs uncompiled."""
+    import torch._dynamo
+
+    return torch._dynamo.config.patch(suppress_errors=True)  # type: ignore[no-any-return]
+
+
+def drop_dynamo_claims() -> None:
+    """Has Dynamo forget the names it put into users' namespaces; it complains about one that it does not find any more."""
+    from torch._dynamo import utils
+
+    utils.CleanupManager.instance.clear()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from . import strict
+from ._torch_internals import pytree
 from .call import Call, split
 from .fallback import fall_back
 from .graph.decompose import decompose

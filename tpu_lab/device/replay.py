@@ -9,8 +9,8 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+
+from ._torch_internals import TorchDispatchMode, pytree
 
 
 class _DrawOnDevice(TorchDispatchMode):
@@ -40,8 +40,8 @@ class _DrawOnDevice(TorchDispatchMode):
 
         if not any(isinstance(a, torch.Tensor) for a in args) and any(a.name == "device" for a in func._schema.arguments):
             kwargs = {**kwargs, "device": torch.device("tpu")}
-        result = func(*tree_map(out, args), **tree_map(out, kwargs))
-        return tree_map(back, result)
+        result = func(*pytree.tree_map(out, args), **pytree.tree_map(out, kwargs))
+        return pytree.tree_map(back, result)
 
 
 def _inside_data_loading() -> bool:

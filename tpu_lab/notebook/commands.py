@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import torch
+
+from ..device import _torch_internals as internals
 from ..errors import OptionError, one_of
 from .doctor import examine, text
 from .lab import Lab
@@ -90,8 +92,8 @@ class Commands:
     def _reset(self) -> None:
         self._lab.forget_runs()
         forget_cells()
-        if "torch._dynamo" in sys.modules:
-            sys.modules["torch._dynamo"].reset()
+        if internals.dynamo_is_loaded():
+            torch.compiler.reset()
         if self._lab.owns_device():
             from ..device import memory, program_cache
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ..device import _torch_internals as internals
 from .state import Reachable, is_hidden
 
 
@@ -58,13 +59,14 @@ def _twins(tensors: list[torch.Tensor]) -> dict[int, torch.Tensor]:
     twins: dict[int, torch.Tensor] = {}
     for tensor in tensors:
         storage = tensor.untyped_storage()
-        flat = storages.get(storage._cdata)
+        key = internals.storage_key(storage)
+        flat = storages.get(key)
         if flat is None:
             count = storage.nbytes() // tensor.element_size()
             whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
             with torch.no_grad():
                 whole.set_(storage, 0, (count,), (1,))
-            flat = storages[storage._cdata] = whole.to("cpu", copy=True)
+            flat = storages[key] = whole.to("cpu", copy=True)
         twins[id(tensor)] = _twin(tensor, flat)
     for tensor in tensors:
         if tensor.is_leaf and tensor.grad is not None:

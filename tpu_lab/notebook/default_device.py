@@ -15,11 +15,12 @@ from types import FrameType, TracebackType
 from typing import Any
 
 import torch
-from torch.utils import _device as torch_device
-from torch.utils._device import DeviceContext
+
+from ..device import _torch_internals as internals
+from ..device._torch_internals import DeviceContext
 
 _NOT_STRIDED = ("sparse", "nested", "quantized")
-_FACTORIES = frozenset(f for f in torch_device._device_constructors() if not any(word in f.__name__ for word in _NOT_STRIDED))
+_FACTORIES = frozenset(f for f in internals.factories() if not any(word in f.__name__ for word in _NOT_STRIDED))
 """PyTorch's own list, without layouts that a storage-backed device cannot hold."""
 
 _ASKED_FOR = ("torch.nn.", "torch.distributions.", "torch.signal.")
@@ -55,7 +56,7 @@ class DefaultDevice(DeviceContext):
         if self._token is not None:
             _inside.reset(self._token)
             self._token = None
-        stack = torch.overrides._get_current_function_mode_stack()
+        stack = internals.function_modes()
         if stack and stack[0] is self:
             super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]
         elif stack and isinstance(stack[0], DeviceContext):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
+
+from ..device import _torch_internals as internals
 
 _ON_PURPOSE = os.path.join("torch", "optim", "optimizer.py")
 """PyTorch's own wrapper of optimizer steps breaks around the step on purpose; nothing the user could change."""
@@ -43,39 +44,31 @@ class DynamoWatch:
         self._told: set[tuple[str, str, int]] = set()
 
     def __enter__(self) -> DynamoWatch:
-        if "torch._dynamo" in sys.modules:
-            from torch._dynamo import utils
-            from torch._dynamo.callback import callback_handler
-
-            self._breaks_before = len(utils.graph_break_reasons)
-            self._last_metrics = next(reversed(utils.get_compilation_metrics()), None)
+        if internals.dynamo_is_loaded():
+            self._breaks_before = len(internals.graph_break_reasons())
+            self._last_metrics = next(reversed(internals.compilation_metrics()), None)
             # Dynamo keeps only the last 64 metrics: they are fetched while they come
-            callback_handler.register_end_callback(self._collect)
+            internals.compile_callbacks().register_end_callback(self._collect)
             self._registered = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if "torch._dynamo" not in sys.modules:
+        if not internals.dynamo_is_loaded():
             return
-        from torch._dynamo import utils
-        from torch._dynamo.callback import callback_handler
-
         if self._registered:
-            callback_handler.remove_end_callback(self._collect)
+            internals.compile_callbacks().remove_end_callback(self._collect)
         self._collect(None)
         for metrics in self._metrics:  # before the breaks: where a function was left uncompiled, that is what counts
             self._tell_compilation(metrics)
-        for broken in utils.graph_break_reasons[self._breaks_before :]:
+        for broken in internals.graph_break_reasons()[self._breaks_before :]:
             self._tell_break(broken)
         self._told.clear()
         self._metrics.clear()
         self._last_metrics = None
 
     def _collect(self, _: Any) -> None:
-        from torch._dynamo import utils
-
         fresh: list[Any] = []
-        for metrics in reversed(utils.get_compilation_metrics()):
+        for metrics in reversed(internals.compilation_metrics()):
             if metrics is self._last_metrics:
                 break
             fresh.append(metrics)
@@ -129,8 +122,6 @@ def _user_frame(stack: Sequence[Any]) -> Any:
 def tolerant() -> Iterator[None]:
     """Inside, what Dynamo or a backend cannot compile runs uncompiled, so that the user's own error comes out, and nothing is logged
     that the watch reports. A log level set by the user (`TORCH_LOGS`, or a logger's own level) stays as it is."""
-    import torch._dynamo
-
     changed = [
         logger for name in _LOGGERS if (logger := logging.getLogger(name)).getEffectiveLevel() == logging.WARNING and "TORCH_LOGS" not in os.environ
     ]
@@ -138,7 +129,7 @@ def tolerant() -> Iterator[None]:
     for logger in changed:
         logger.setLevel(logging.CRITICAL)
     try:
-        with torch._dynamo.config.patch(suppress_errors=True):
+        with internals.tolerate_compile_errors():
             yield
     finally:
         for logger, level in zip(changed, before, strict=True):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import sys
 from typing import Any
 
+import torch
+
+from ..device import _torch_internals as internals
 from .input_transform import TpuCellTransformer
 from .magics import TpuMagics
 from .modes import forget_cells
@@ -37,8 +39,6 @@ def forget_programs() -> None:
     At exit IPython empties the namespace, and Dynamo would complain about each name that is gone.
     """
     forget_cells()
-    if "torch._dynamo" in sys.modules:
-        from torch._dynamo import reset, utils
-
-        reset()
-        utils.CleanupManager.instance.clear()
+    if internals.dynamo_is_loaded():
+        torch.compiler.reset()
+        internals.drop_dynamo_claims()

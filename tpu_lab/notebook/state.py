@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from ..device import _torch_internals as internals
 from ..errors import OptionError
 from .lab import Lab
 
@@ -62,7 +63,7 @@ class Reachable:
             self.tensors.append(value)
             if value.is_leaf and value.grad is not None:
                 yield value.grad
-        elif isinstance(value, torch._C.Generator):
+        elif isinstance(value, internals.Generator):
             self.generators.append(value)
         elif isinstance(value, _CONTAINERS):
             self.containers.append(value)
@@ -142,7 +143,7 @@ class Snapshot:
 
 
 def _refuse_large(found: Reachable) -> None:
-    storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in found.tensors if _on_cpu(t)}
+    storages = {internals.storage_key(t.untyped_storage()): t.untyped_storage().nbytes() for t in found.tensors if _on_cpu(t)}
     nbytes = sum(storages.values()) + sum(a.nbytes for a in found.arrays)
     if nbytes > MAX_BYTES:
         raise OptionError(
@@ -162,7 +163,7 @@ def _process_state() -> list[Undo]:
     undo: list[Undo] = [
         partial(random.setstate, random.getstate()),
         partial(torch.set_rng_state, torch.get_rng_state()),
-        partial(torch._C._set_grad_enabled, grad),
+        partial(torch.set_grad_enabled, grad),
         partial(torch.set_default_dtype, dtype),
     ]
     if "numpy" in sys.modules:
@@ -251,7 +252,7 @@ def _tensor(tensor: torch.Tensor) -> Undo:
 
 
 def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
-    return (tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+    return (internals.storage_key(tensor.untyped_storage()), tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
 
 def _cpu_storages(tensors: list[torch.Tensor]) -> list[Undo]:
@@ -262,8 +263,9 @@ def _cpu_storages(tensors: list[torch.Tensor]) -> list[Undo]:
         if not _on_cpu(tensor):
             continue
         storage = tensor.untyped_storage()
-        if storage._cdata not in seen:
-            seen.add(storage._cdata)
+        key = internals.storage_key(storage)
+        if key not in seen:
+            seen.add(key)
             undo.append(_cpu_storage(storage))
     return undo
 

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from ..device._torch_internals import TorchDispatchMode
 from ..device.events import OpProgram, TensorType
 from ..errors import OptionError
 from ..record.run import Run

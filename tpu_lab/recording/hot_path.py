@@ -11,16 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
-import torch
-
+from ..device._torch_internals import autograd_node, sequence_number
 from ..device.events import BufferView, OpProgram
 from .frames import CELL, CellText, classify
 from .module_paths import ThreadStack
 from .raw import NOWHERE, Places
-
-sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
-autograd_node: Callable[[], Any] = torch._C._current_autograd_node
-graph_task: Callable[[], int] = torch._C._current_graph_task_id
 
 
 class Locate(Protocol):

@@ -16,12 +16,13 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from ..device import events
+from ..device._torch_internals import autograd_node, graph_task, sequence_number
 from ..device.events import BufferView, OpProgram
 from ..record.run import Run
 from .decode import decode
 from .frames import CELL, CellText, cell_of_file, classify
 from .happenings import Happenings
-from .hot_path import autograd_node, buffer_listener, graph_task, locator, op_listener, sequence_number, thread_stacks
+from .hot_path import buffer_listener, locator, op_listener, thread_stacks
 from .module_paths import ModuleHooks, ModuleNames, ThreadStack
 from .raw import ALLOCATED, FREED, NOWHERE, Places
 

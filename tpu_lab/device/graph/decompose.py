@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils import _pytree as pytree
 
 from .. import _torch_internals as internals
+from .._torch_internals import pytree
 from ..plan import plan_for
 from . import linalg_decompositions
 from .structural import base_name, structural
@@ -38,10 +38,10 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
 
     Some of them end in prims; a prim whose ATen counterpart is served is turned back into that.
     """
-    table = {op: function for op, function in internals.decompositions().items() if isinstance(op, torch._ops.OpOverload) and not is_served(op)}
+    table = {op: function for op, function in internals.decompositions().items() if isinstance(op, internals.OpOverload) and not is_served(op)}
     for name in dir(torch.ops.prims):
         prim = getattr(getattr(torch.ops.prims, name), "default", None)
-        if isinstance(prim, torch._ops.OpOverload) and not is_served(prim) and _aten_is_served(_ATEN_NAME.get(name, name)):
+        if isinstance(prim, internals.OpOverload) and not is_served(prim) and _aten_is_served(_ATEN_NAME.get(name, name)):
             table[prim] = prim.impl_aten  # type: ignore[attr-defined]
     return {**table, **linalg_decompositions.DECOMPOSITIONS}
 
@@ -104,7 +104,7 @@ def decompose(op: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None
 
 def unserved(graph: GraphModule) -> list[Any]:
     """The operators of a graph that it cannot be run for, each once."""
-    ops = dict.fromkeys(node.target for node in graph.graph.nodes if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload))
+    ops = dict.fromkeys(node.target for node in graph.graph.nodes if node.op == "call_function" and isinstance(node.target, internals.OpOverload))
     return [op for op in ops if not is_served(op) and not is_bookkeeping(op)]
 
 
@@ -116,7 +116,7 @@ def is_bookkeeping(op: Any) -> bool:
 
 
 def _can_decompose(op: Any) -> bool:
-    return isinstance(op, torch._ops.OpOverload) and (op in decomposition_table() or _kernel(op) is not None or _is_composite(op))
+    return isinstance(op, internals.OpOverload) and (op in decomposition_table() or _kernel(op) is not None or _is_composite(op))
 
 
 def _is_composite(op: Any) -> bool:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Node
-from torch.utils import _pytree as pytree
 
+from .. import _torch_internals as internals
+from .._torch_internals import pytree
 from ..plan import Plan, is_view, plan_for
 from .decompose import is_bookkeeping
 
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
 
 def name_of(target: Any) -> str:
     """`aten.tanh`, `aten.add.Tensor`, `getitem`, `cond`."""
-    return str(target).removesuffix(".default") if isinstance(target, torch._ops.OpOverload) else str(target.__name__)
+    return str(target).removesuffix(".default") if isinstance(target, internals.OpOverload) else str(target.__name__)
 
 
 def is_operator(node: Node) -> bool:
     """True for a call of an operator of the dispatcher."""
-    return node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+    return node.op == "call_function" and isinstance(node.target, internals.OpOverload)
 
 
 def is_higher_order(node: Node) -> bool:
     """True for a call of an operator that takes graphs or operators."""
-    return node.op == "call_function" and isinstance(node.target, torch._ops.HigherOrderOperator)
+    return node.op == "call_function" and isinstance(node.target, internals.HigherOrderOperator)
 
 
 def arguments(plan: Plan, node: Node | OpCall) -> list[tuple[Any, Any]]:

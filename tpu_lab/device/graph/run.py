@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import torch
 from jax import Array
 from torch.fx import Node
-from torch.utils import _pytree as pytree
 
 from ...lowering import bounds
 from ...lowering.dtypes import to_jax
 from ...lowering.promotion import Number, cast
 from ...lowering.rng import Rng
 from .. import _torch_internals as internals
+from .._torch_internals import pytree
 from ..plan import NOT_PASSED, Plan, plan_for, registry_name
 from ..tensors import aval
 from . import higher_order, numeric
@@ -103,7 +103,7 @@ class Run:
         return value
 
     def call(self, node: Node) -> Any:
-        if isinstance(node.target, torch._ops.HigherOrderOperator):
+        if isinstance(node.target, internals.HigherOrderOperator):
             return higher_order.run(self, node)
         if is_operator(node):
             return self.operator(node)

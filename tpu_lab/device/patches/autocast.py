@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
 from .. import _torch_internals as internals
+from .._torch_internals import pytree
 
 LOWER = (
     "conv1d conv2d conv3d conv1d.padding conv2d.padding conv3d.padding conv_transpose1d conv_transpose2d.input conv_transpose3d.input convolution "
@@ -36,7 +36,7 @@ def _cast(dtype: torch.dtype) -> Callable[[Any], Any]:
         floating = tensor.is_floating_point() and tensor.dtype != torch.float64
         return tensor.to(dtype) if floating and tensor.device.type == "tpu" and tensor.dtype != dtype else tensor
 
-    return lambda values: tree_map_only(torch.Tensor, one, values)
+    return lambda values: pytree.tree_map_only(torch.Tensor, one, values)
 
 
 def _kernel(op: Any, choose: Callable[[tuple[Any, ...], dict[str, Any]], torch.dtype | None]) -> Callable[..., Any]:
@@ -69,7 +69,7 @@ def _widest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None
             found.append(tensor.dtype)
         return tensor
 
-    tree_map_only(torch.Tensor, note, (args, kwargs))
+    pytree.tree_map_only(torch.Tensor, note, (args, kwargs))
     if not found or len(set(found)) == 1:
         return None
     return torch.float32 if torch.float32 in found else found[0]
