@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..device.interrupts import held_back
 from ..errors import OptionError, one_of
 from .cell import Cell, split_interactive
 from .compiled_cell import CompiledCell
@@ -73,7 +74,8 @@ class PreparedCell:
             if self._mode is not CPU:
                 stack.enter_context(self._lab.strict(blocking))
             if self._compiled is not None:
-                stack.enter_context(tolerant())
+                with held_back():  # the first time it imports Dynamo, which takes seconds
+                    stack.enter_context(tolerant())
                 stack.enter_context(self._compiled.entered(told))
             yield
 
