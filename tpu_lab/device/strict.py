@@ -26,9 +26,6 @@ from .plan import Plan
 from .program import FreshResult, Traced, meta_results, trace, written_slots
 from .tensors import wrap
 
-SMALL_BYTES = 1 << 16
-"""Programs whose operands and results stay below this compile fast: their time is dispatch, not arithmetic."""
-
 
 class Entry:
     """A program ready to run: how to run it and what its arrays are."""
@@ -143,7 +140,7 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     largest = max((layout.nbytes for layout in call.layouts), default=0)
     largest = max([largest, *(0 if m is None else m.numel() * m.element_size() for m in metas)])
     start = time.perf_counter()
-    executable = compile_program(traced.function, traced.avals, donate, fast=largest < SMALL_BYTES, options=policies.for_xla())
+    executable = compile_program(traced.function, traced.avals, donate, largest=largest, options=policies.for_xla())
     info = describe(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), executable)
     entry = Entry(traced, executable, info)
     seconds = time.perf_counter() - start
