@@ -140,7 +140,8 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     largest = max((layout.nbytes for layout in call.layouts), default=0)
     largest = max([largest, *(0 if m is None else m.numel() * m.element_size() for m in metas)])
     start = time.perf_counter()
-    executable = compile_program(traced.function, traced.avals, donate, largest=largest, options=policies.for_xla())
+    small = None if traced.random else largest  # random numbers have to be those of a graph, which is compiled in full
+    executable = compile_program(traced.function, traced.avals, donate, largest=small, options=policies.for_xla())
     info = describe(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), executable)
     entry = Entry(traced, executable, info)
     seconds = time.perf_counter() - start
