@@ -56,7 +56,7 @@ class CompiledCell:
         self._told: BreakListener | None = None
         self._regions: list[_RunningRegion] = []
         for region in parts.regions:
-            self._regions.append(_RunningRegion(self, region, self._regions[-1] if self._regions else None))
+            self._regions.append(_RunningRegion(self, region, self._regions[region.before] if region.before >= 0 else None))
 
     @contextmanager
     def entered(self, told: BreakListener | None) -> Iterator[None]:
@@ -115,8 +115,8 @@ class _RunningRegion:
         self._statements = region.statements
         self._parts: list[_CompiledPart | _PlainPart] = []
         self._covered = 0
-        self._before = before if region.after_print else None
-        self._separator: tuple[str, int] | None = ("print", region.after_print) if region.after_print else None
+        self._before = before
+        self._separator: tuple[str, int] | None = ("print", region.printed) if before is not None else None
 
     def run(self) -> Any:
         """Runs all statements; returns the value of the last one if it is an expression."""

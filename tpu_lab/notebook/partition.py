@@ -176,10 +176,18 @@ def _way_of_call(callee: ast.expr, namespace: Mapping[str, Any]) -> Way:
     if isinstance(target, type):
         return Way.SET_UP if issubclass(target, _MAKERS) or target is torch.set_grad_enabled else _followed(target.__module__)
     if isinstance(target, (FunctionType, BuiltinFunctionType, MethodType)) or hasattr(target, "__name__"):
-        module, name = str(getattr(target, "__module__", None) or "torch"), str(getattr(target, "__name__", ""))
+        module, name = _module_of(target), str(getattr(target, "__name__", ""))
         set_up = _root(module) == "torch" and (name in _SET_UP_NAMES or module.startswith(_SET_UP_PARTS))
         return Way.SET_UP if set_up else _followed(module)
     return _followed(type(target).__module__)
+
+
+def _module_of(function: Any) -> str:
+    """Where a function belongs; a builtin method tells it only through the object or class it is bound to."""
+    module, owner = getattr(function, "__module__", None), getattr(function, "__self__", None)
+    if not module:
+        module = owner.__name__ if isinstance(owner, ModuleType) else (owner if isinstance(owner, type) else type(owner)).__module__
+    return str(module)
 
 
 def _way_of_method(holder: Any, method: str) -> Way:

@@ -27,8 +27,10 @@ class Region:
     """Consecutive statements of a cell that may be compiled together."""
 
     statements: list[ast.stmt] = field(default_factory=list)
-    after_print: int = 0
-    """Line of the print that separates it from the region before it in the same block; 0: none does."""
+    before: int = -1
+    """Number of the region before it in the same block, if only prints lie between; -1: there is none."""
+    printed: int = 0
+    """Line of the first of those prints; 0: there is none."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +59,22 @@ def cut(statements: Sequence[ast.stmt], each_apart: bool = False) -> Cut:
 
 def _cut_block(statements: Sequence[ast.stmt], regions: list[Region]) -> list[ast.stmt]:
     out: list[ast.stmt] = []
-    current: Region | None = None
+    current = before = -1
     printed = 0
     for node in statements:
         if compilable(node):
-            if current is None:
-                current = Region(after_print=printed if out else 0)
-                regions.append(current)
-                out.append(_call(len(regions) - 1, node))
-                printed = 0
-            current.statements.append(node)
+            if current < 0:
+                current = len(regions)
+                regions.append(Region(before=before, printed=printed))
+                out.append(_call(current, node))
+            regions[current].statements.append(node)
+            continue
+        if prints(node):
+            before, printed = (current, node.lineno) if current >= 0 else (before, printed)
         else:
-            if prints(node) and current is not None:
-                printed = node.lineno
-            current = None
-            out.append(_cut_inside(node, regions))
+            before, printed = -1, 0
+        current = -1
+        out.append(_cut_inside(node, regions))
     return out
 
 
