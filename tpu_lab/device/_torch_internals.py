@@ -94,13 +94,6 @@ def storage_key(storage: Any) -> int:
     return storage._cdata  # type: ignore[no-any-return]
 
 
-def is_fake(tensor: torch.Tensor) -> bool:
-    """True for a tensor without contents that only follows shapes (FakeTensor)."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    return isinstance(tensor, FakeTensor)
-
-
 def load_meta_kernels() -> None:
     """Imports what torch itself imports within its first meta kernel."""
     import torch.fx.experimental.symbolic_shapes  # noqa: F401

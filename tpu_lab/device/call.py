@@ -19,7 +19,7 @@ from .host import host_to_numpy
 from .memory import Buffer
 from .numbers import integer, number
 from .plan import Plan
-from .tensors import Layout, extent
+from .tensors import Layout, extent, require_device
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,8 @@ def split(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             generator = value
             slots.append(None)
         elif argument.name in ("device", "pin_memory", "layout"):
+            if argument.name == "device":
+                require_device(value)
             slots.append(None)
         else:
             slots.append(splitter.argument(value, argument.kind, argument.name, plan.name))

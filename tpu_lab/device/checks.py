@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 
+from . import forks
+
 _KEEP = 64
-_pending: list[tuple[jax.Array, str, str]] = []
+_pending: list[tuple[Any, str, str]] = []
 
 
-def defer(flag: jax.Array, op: str, line: str) -> None:
-    """Remembers a check of operator `op` called at `line`; looks at the oldest ones once many wait."""
+def defer(flag: Any, op: str, line: str) -> None:
+    """Remembers a check (a bool array) of operator `op` called at `line`; looks at the oldest ones once many wait."""
     _pending.append((flag, op, line))
     if len(_pending) > _KEEP:
         settle()
@@ -26,6 +27,7 @@ def settle() -> None:
     """Raises IndexError for the first pending check that failed; forgets all of them."""
     if not _pending:
         return
+    forks.raise_in_child()
     waiting = _pending[:]
     del _pending[: len(waiting)]
     for flag, op, line in waiting:

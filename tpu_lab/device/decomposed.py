@@ -33,7 +33,7 @@ def run_decomposed(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if way is _NO_WAY:
         return fall_back(op, args, kwargs, "no lowering and no decomposition")
     tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-    results = way(tensors)
+    results = way(tensors, call.generator)
     return strict.hand_out(plan, call, [r for r in results if r is not None] if plan.returns_list else results)
 
 

@@ -15,10 +15,11 @@ from . import _torch_internals as internals
 from . import memory, state, tensors
 from .host import alias_on_host, host_to_numpy
 from .memory import Buffer
-from .tensors import buffer_of, contiguous_stride, extent, layout_of, offset_of, wrap
+from .tensors import buffer_of, contiguous_stride, extent, layout_of, offset_of, require_device, wrap
 
 
-def _checked(dtype: torch.dtype | None, layout: Any) -> torch.dtype:
+def _checked(dtype: torch.dtype | None, layout: Any, device: Any) -> torch.dtype:
+    require_device(device)
     if layout is not None and layout != torch.strided:
         raise NotImplementedError(f"layout {layout} does not exist on the device tpu; only torch.strided does. Convert with .to_dense() first.")
     dtype = dtype or torch.get_default_dtype()
@@ -34,7 +35,7 @@ def _reserve(count: int, dtype: torch.dtype, op: str) -> None:
 
 def empty(size: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None, memory_format: Any = None) -> torch.Tensor:
     """`torch.empty` on the device. Raises RuntimeError for a negative size, OutOfMemoryError beyond the limit."""
-    dtype = _checked(dtype, layout)
+    dtype = _checked(dtype, layout, device)
     size = tuple(size)
     if any(n < 0 for n in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
@@ -47,7 +48,7 @@ def empty(size: Any, dtype: Any = None, layout: Any = None, device: Any = None, 
 
 def empty_strided(size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None) -> torch.Tensor:
     """`torch.empty_strided` on the device."""
-    dtype = _checked(dtype, layout)
+    dtype = _checked(dtype, layout, device)
     size, stride = tuple(size), tuple(stride)
     if any(n < 0 for n in (*size, *stride)):
         raise RuntimeError(f"Trying to create tensor with negative dimension or stride: size {list(size)}, stride {list(stride)}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ..errors import OperatorNotSupportedError
 from . import checks, events, policies, seeds, tensors
 from ._torch_internals import pytree
 from .events import OpProgram, TensorType
@@ -144,11 +145,12 @@ def _call(op: Any, args: Any, kwargs: Any, generator: Any) -> Any:
 
 
 def fall_back(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
-    """The CPU fallback of an operator: recorded with its cost, or NotImplementedError where the policy forbids it."""
+    """The CPU fallback of an operator: recorded with its cost, or OperatorNotSupportedError, a NotImplementedError, where the policy forbids it."""
     if policies.cpu_fallback == "error":
-        raise NotImplementedError(
-            f"{op}: no lowering for the device tpu ({reason}) and torch.tpu.cpu_fallback is 'error'. "
-            f"Allow the CPU with torch.tpu.cpu_fallback = 'allow', or replace the operator."
+        raise OperatorNotSupportedError(
+            f"{op} has no lowering for the device tpu ({reason}) and torch.tpu.cpu_fallback is 'error'",
+            accepted="operators with a lowering or a decomposition",
+            remedy="torch.tpu.cpu_fallback = 'allow', or replace the operator",
         )
     start = time.perf_counter_ns()
     result, crossing = run_on_cpu(op, args, kwargs)

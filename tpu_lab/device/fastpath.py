@@ -9,6 +9,7 @@ device, aliased storages, a snapshot to be kept) goes the general way, which giv
 from __future__ import annotations
 
 import functools
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -69,7 +70,9 @@ def quick_kernel(plan: Plan) -> Callable[..., Any]:
         "wrap": tensors.wrap,
     }
     scope.update({f"default_{a.name}": a.default for a in plan.arguments if a.has_default})
-    exec(compile(_source(plan), f"<quick kernel of {plan.aten}>", "exec"), scope)
+    # a file name inside the package: Dynamo, the recorder and error messages leave its frames out as they do ours
+    filename = os.path.join(os.path.dirname(__file__), f"<quick kernel of {plan.aten}>")
+    exec(compile(_source(plan), filename, "exec"), scope)
     return scope["kernel"]  # type: ignore[no-any-return]
 
 

@@ -30,6 +30,7 @@ def translate(error: BaseException, op: Any, args: Any) -> BaseException:
         refusal: type[Exception] = RuntimeError if any(isinstance(a, torch.Tensor) for a in args) else TypeError
         return refusal(f"{op}({describe(args)}): {error}")
     if isinstance(error, _PYTORCH_TYPES) and not _from_jax(error):
+        error.add_note(f"(in {op}({describe(args)}) on the device tpu)")
         return error.with_traceback(None)
     return RuntimeError(f"{op}({describe(args)}): the lowering failed: {type(error).__name__}: {text[:500]}").with_traceback(None)
 

@@ -14,7 +14,7 @@ import torch
 
 from ..lowering import registry
 from . import _torch_internals as internals
-from . import factories, fallback, fastpath, faults, masks, refusals, strict, transfer, views
+from . import factories, fallback, fastpath, faults, masks, races, refusals, strict, transfer, views
 from .decomposed import run_decomposed
 from .own_ops import OWN_KERNELS
 from .plan import functional_twin, is_composite, is_view, plan_for, registry_name
@@ -35,6 +35,8 @@ _DEVICE_KERNELS: dict[str, Callable[..., Any]] = {
     **{name: views.view_kernel(name) for name in views.VIEW_KERNELS},
     **OWN_KERNELS,
 }
+_READ = frozenset({"copy_", "_to_copy", "_copy_from", "_local_scalar_dense", "equal", "nonzero"})
+"""Those that look at contents, and so may lose a race."""
 _NEVER = frozenset(
     {"_unsafe_view", "empty_like", "new_empty", "new_empty_strided", "lift", "copy", "_to_copy", "empty.names", "empty_permuted", "resize"}
 )
@@ -58,7 +60,7 @@ def register_all() -> int:
     """Registers every kernel of the device; returns how many overloads got one."""
     aten = _library("aten")
     for name, function in _DEVICE_KERNELS.items():
-        aten.impl(name, function, "PrivateUse1")
+        aten.impl(name, races.patient(function) if name in _READ else function, "PrivateUse1")
     for key in ("SparsePrivateUse1", "SparseCsrPrivateUse1", "QuantizedPrivateUse1", "NestedTensorPrivateUse1"):
         _library("_").fallback(refuse_layout, key)
     done = set(_DEVICE_KERNELS)
@@ -101,7 +103,13 @@ def kernel_for(overload: Any) -> Callable[..., Any]:
                 serve = _server(overload)
             return serve(*args, **kwargs)
         except Exception as error:
-            raise faults.translate(error, overload, args) from None
+            fault = error
+        if serve is not None and races.lost(fault):
+            try:
+                return races.once_more(serve, args, kwargs)
+            except Exception as error:
+                fault = error
+        raise faults.translate(fault, overload, args) from None
 
     return kernel
 
@@ -115,9 +123,12 @@ def _server(overload: Any) -> Callable[..., Any]:
     return refusals.checking(plan, lambda *args, **kwargs: strict.run(plan, args, kwargs))
 
 
+_patiently_decomposed = races.patient(run_decomposed)
+
+
 def serve_other(op: Any, *args: Any, **kwargs: Any) -> Any:
     """The boxed fallback: an operator without a lowering runs as one decomposed program if it can, else on the CPU."""
     try:
-        return run_decomposed(op, args, kwargs)
+        return _patiently_decomposed(op, args, kwargs)
     except Exception as error:
         raise faults.translate(error, op, args) from None

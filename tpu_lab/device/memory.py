@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from . import events
+from . import events, forks
 
 LINE_BYTES = 1 << 20
 """Buffers of at least this size remember the line that made them."""
@@ -115,7 +115,7 @@ class Buffer:
         self.array, self.layout, self.nbytes = array, layout, nbytes
 
 
-_OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(torch.__file__))
+_OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(torch.__file__), "<quick kernel")
 
 
 def user_line() -> str:
@@ -181,6 +181,7 @@ def refuse(nbytes: int, op: str) -> None:
 
     Returns if what died meanwhile makes room.
     """
+    forks.raise_in_child()
     settle()
     if ledger.live + nbytes <= ledger.limit:
         return

@@ -111,12 +111,11 @@ def functional_twin(op: Any) -> tuple[Any, tuple[str, ...]]:
     base = schema.name.split("::")[1]
     out = tuple(a.name for a in written if a.kwarg_only)
     packet_name = base if out else base.removesuffix("_")
-    packet = getattr(namespace, packet_name, None)
-    if packet is None or (not out and packet_name == base):
+    if not out and packet_name == base:
         return None, out
+    packets = [getattr(namespace, name, None) for name in (packet_name, packet_name + "_functional")]
     wanted = [(a.name, _bare(a)) for a in schema.arguments if a.name not in out]
-    for overload in packet.overloads():
-        candidate = getattr(packet, overload)
+    for candidate in (getattr(packet, overload) for packet in packets if packet is not None for overload in packet.overloads()):
         arguments = candidate._schema.arguments
         if any(a.alias_info is not None and a.alias_info.is_write for a in arguments):
             continue

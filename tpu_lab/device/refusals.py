@@ -41,6 +41,32 @@ def refuse_empty_reduction(plan: Plan, call: Call) -> None:
             raise IndexError(f"{name}(): Expected reduction dim {dim % len(slot.size)} to have non-zero size.")
 
 
+_ONE_DTYPE = {
+    **dict.fromkeys(
+        ("mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addbmm", "baddbmm", "linear"),
+        "expected {0} and {1} to have the same dtype, but got: {2} != {3}",
+    ),
+    "convolution": "Input type ({2}) and {1} type ({3}) should be the same",
+    "index_copy": "index_copy_(): self and source expected to have the same dtype, but got (self) {2} and (source) {3}",
+    "index_put": "Index put requires the source and destination dtypes match, got {2} for the destination and {3} for the source.",
+}
+"""Operators that promote nothing, and what ATen says of two dtypes: names and dtypes of two operands."""
+
+
+def refuse_mixed_dtypes(plan: Plan, call: Call) -> None:
+    """Raises RuntimeError, as ATen does, for operands of different dtypes where nothing is promoted, and for masks that are none."""
+    name = plan.name.partition(".")[0].removesuffix("_").removesuffix("_impl").removeprefix("_")
+    operands = [(a.name, s) for a, s in zip(plan.arguments, call.slots, strict=True) if isinstance(s, TensorSlot) and a.name not in plan.out]
+    if name == "masked_fill" and operands[1][1].dtype is not torch.bool:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_type_name(operands[1][1].dtype)}")
+    text = _ONE_DTYPE.get(name)
+    if text is None:
+        return
+    for other, slot in operands[1:]:
+        if slot.dtype is not operands[0][1].dtype and other not in ("index", "indices"):
+            raise RuntimeError(text.format(operands[0][0], other, _type_name(operands[0][1].dtype), _type_name(slot.dtype)))
+
+
 _IN_RANGE = {
     **dict.fromkeys(("fill.Scalar", "fill_.Scalar"), 1),
     **dict.fromkeys(("masked_fill.Scalar", "masked_fill_.Scalar"), 2),
@@ -69,7 +95,12 @@ _TYPES = {
 def must_fit(value: Any, dtype: torch.dtype) -> None:
     """Raises RuntimeError, as torch does, if a Python number is outside the range of a dtype. A float's fraction may get lost."""
     if not _fits(value, dtype):
-        raise RuntimeError(f"value cannot be converted to type {_TYPES.get(dtype, str(dtype).removeprefix('torch.'))} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {_type_name(dtype)} without overflow")
+
+
+def _type_name(dtype: torch.dtype) -> str:
+    """What ATen's messages call a dtype."""
+    return _TYPES.get(dtype) or str(dtype).removeprefix("torch.")
 
 
 def _fits(value: Any, dtype: torch.dtype) -> bool:

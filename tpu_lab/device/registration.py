@@ -7,12 +7,11 @@ import threading
 from typing import Any
 
 from . import _torch_internals as internals
-from . import interrupts
+from . import forks, interrupts
 
 _lock = threading.RLock()
 _entered = False
 _loaded = False
-_pid = os.getpid()
 
 
 class _Hooks(internals.Hooks):  # type: ignore[misc]
@@ -62,7 +61,7 @@ def _first_use(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def load() -> None:
     """Imports jax and registers all kernels; the first operator on the device does it."""
-    global _loaded, _pid
+    global _loaded
     with _lock, interrupts.held_back():
         if _loaded:
             return
@@ -77,17 +76,5 @@ def load() -> None:
         internals.load_meta_kernels()  # see held_back
         register_all()
         interrupts.deliver_lost_ones()
-        _loaded, _pid = True, os.getpid()
-
-
-def in_fork() -> bool:
-    """True in a forked child of a process that had loaded the device."""
-    return _loaded and os.getpid() != _pid
-
-
-def raise_in_fork() -> None:
-    """Raises RuntimeError: a forked child cannot use the device."""
-    raise RuntimeError(
-        "Cannot re-initialize tpu in forked subprocess. To use tpu with multiprocessing, you must use the 'spawn' start method "
-        "(torch.multiprocessing.set_start_method('spawn')), or keep tensors of the device out of the child."
-    )
+        forks.close_in_children()
+        _loaded = True

@@ -6,11 +6,12 @@ import time
 
 import jax
 
-from . import checks, events
+from . import checks, events, forks
 
 
 def wait_for_device() -> None:
     """Waits until every array exists; raises IndexError for a pending bad index."""
+    forks.raise_in_child()
     start = time.perf_counter_ns()
     for array in jax.live_arrays():
         if not array.is_deleted():

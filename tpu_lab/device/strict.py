@@ -105,6 +105,7 @@ def build(plan: Plan, call: Call) -> Any:
     """Makes the program of a call and puts it into the plan's cache."""
     assert plan.lowering is not None
     refusals.refuse_empty_reduction(plan, call)
+    refusals.refuse_mixed_dtypes(plan, call)
     metas = meta_results(plan, call)
     overlap.refuse_expanded_target(plan, call)
     if plan.out:

@@ -70,6 +70,12 @@ def extent(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
 
 
+def require_device(device: Any) -> None:
+    """Raises RuntimeError for a device that this process does not have."""
+    if device is not None and device.index:
+        raise RuntimeError(f"tpu error: invalid device ordinal {device.index}: a process sees one device, tpu:0")
+
+
 def wrap(array: jax.Array | None, size: Any, dtype: torch.dtype, stride: Any = None) -> torch.Tensor:
     """A new tensor over a new storage that holds the flat `array` (None: not written yet). `stride` None means row-major."""
     tensor = internals.create_empty_tensor(size, dtype)

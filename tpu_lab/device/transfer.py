@@ -89,9 +89,10 @@ def _to_device(self: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
         host = host.cpu()
     host = host.to(self.dtype).expand(self.shape)
     nbytes = host.numel() * host.element_size()
-    if memory.ledger.live + nbytes > memory.ledger.limit and not is_whole(self):
+    whole = is_whole(self)
+    if memory.ledger.live + nbytes > memory.ledger.limit and not whole:
         memory.refuse(nbytes, "aten.copy_")
-    if is_whole(self):
+    if whole:
         tensors.replace(buffer_of(self), flat_from_host(host))
     else:
         staged = tensors.wrap(flat_from_host(host), tuple(self.shape), self.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,12 +45,32 @@ def written_nodes(plan: Plan, node: Node | OpCall) -> list[Node]:
 
 
 def require_own_memory(node: Node, target: Node) -> None:
-    """Raises ValueError if `node` writes to a tensor that shares its memory with another value of the graph."""
-    viewed = [user for user in target.users if user is not node and is_operator(user) and is_view(user.target)]
-    if viewed or (is_operator(target) and is_view(target.target)):
+    """Raises ValueError if `node` writes to a view, or to a tensor of which a view made before is read afterwards: it would be stale.
+
+    A view among the outputs is none: AOTAutograd makes outputs that alias an input anew, from the input.
+    """
+    stale = [user for view in _views_before(node, target) for user in view.users if node < user and user.op != "output"]
+    if stale or (is_operator(target) and is_view(target.target)):
         raise ValueError(
             f"the graph is not functional: {node} writes to {target}, which shares its memory with a view; functionalize it first (AOTAutograd does)"
         )
+
+
+def _views_before(node: Node, target: Node) -> list[Node]:
+    """The views of `target`, and views of those, that are made before `node`."""
+    found = [user for user in target.users if user < node and is_operator(user) and is_view(user.target)]
+    return found + [view for one in found for view in _views_before(node, one)]
+
+
+def view_root(node: Node) -> Node:
+    """The node whose memory the value of `node` shows: itself unless it is made by view operators."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], Node):
+        base = node.args[0]
+        part = node.target is operator.getitem and is_operator(base) and is_view(base.target)
+        if not part and not (is_operator(node) and is_view(node.target)):
+            break
+        node = base
+    return node
 
 
 def must_be_known(graph: torch.fx.Graph) -> set[Node]:

@@ -13,6 +13,7 @@ from jax import Array
 
 from ...lowering.dtypes import to_torch
 from ...lowering.promotion import Number, cast
+from ..tensors import contiguous_stride
 from .structural import base_name
 
 _DTYPE: tuple[tuple[type, Any], ...] = ((bool, np.bool_), (int, np.int64), (float, np.float64), (complex, np.complex128))
@@ -25,15 +26,6 @@ def number(value: Any) -> Number:
         raise TypeError(f"the symbolic number {value} has no value in this run; a graph's symbols are its inputs")
     dtype = next(d for kind, d in _DTYPE if isinstance(value, kind))
     return Number(jnp.asarray(np.array(value, dtype)))
-
-
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a contiguous tensor, as torch has them (a size of 0 counts as 1)."""
-    strides, step = [], 1
-    for length in reversed(shape):
-        strides.append(step)
-        step *= max(length, 1)
-    return tuple(reversed(strides))
 
 
 def meta_of(value: Any) -> Any:
@@ -122,7 +114,7 @@ def bookkeeping(op: Any, args: list[Any], stride: tuple[int, ...] | None) -> Any
     if name == "sym_size":
         return first.shape[args[1]] if len(args) > 1 else list(first.shape)
     if name == "sym_stride":
-        steps = stride or row_major(first.shape)
+        steps = stride or contiguous_stride(first.shape)
         return steps[args[1]] if len(args) > 1 else list(steps)
     if name == "sym_numel":
         return math.prod(first.shape)

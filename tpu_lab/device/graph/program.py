@@ -26,6 +26,7 @@ from ..numbers import random_state
 from ..program import FreshResult, fresh_result, laid_out, read_slot, write_slot
 from ..transfer import on_host, to_device
 from .interpret import LoweredGraph, lower_graph
+from .nodes import view_root
 
 
 @dataclass(eq=False)
@@ -34,7 +35,7 @@ class _Built:
 
     executable: Executable
     info: OpProgram
-    outputs: tuple[Any, ...]  # FreshResult, or the constant an output is
+    outputs: tuple[Any, ...]  # FreshResult, SharedResult, or the constant an output is
     needed: tuple[int, ...]
     donated: frozenset[int]
     written: tuple[int, ...]
@@ -44,23 +45,39 @@ class _Built:
     last: int = 0
 
 
+@dataclass(frozen=True)
+class SharedResult:
+    """An output that shows the memory of another one, at position `root`: a write to either shows in both."""
+
+    root: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+
+
 class GraphProgram:
     """A callable AOTAutograd can run: takes a list of tensors (which it empties, so that dead inputs die early) and gives a list.
 
-    `kind` is what the record says of it (`compiled`, or `xla` for one operator's decomposition).
+    `kind` is what the record says of it (`compiled`, or `xla` for one operator's decomposition). `aliases`: outputs that are
+    views of one tensor share its memory (AOTAutograd sees to it only where gradients are involved).
     """
 
-    def __init__(self, graph: torch.fx.GraphModule, name: str, kind: str = "compiled") -> None:
+    def __init__(self, graph: torch.fx.GraphModule, name: str, kind: str = "compiled", aliases: bool = False) -> None:
         self._boxed_call = True  # on the instance: torch copies it along when it wraps the callable
         self.name, self.kind = name, kind
-        self.lowered: LoweredGraph = lower_graph(graph, constant=_constant)
-        self._programs: dict[Any, _Built] = {}
         outputs = next(n for n in graph.graph.nodes if n.op == "output").args[0]
-        self._outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
         self._single = not isinstance(outputs, (tuple, list))
-        self._on_host = [i for i, o in enumerate(self._outputs) if _is_host_tensor(o)]
+        given = [outputs] if self._single else list(outputs)
+        roots = shared_roots(given) if aliases else []
+        self._count = len(given)
+        self._outputs = given + [r for r in roots if r not in given]
+        self._shared = {i: s for i, o in enumerate(given) if (s := _shared(o, roots, self._outputs)) is not None and s.root != i}
+        self.lowered: LoweredGraph = lower_graph(_returning(graph, self._outputs) if len(self._outputs) > len(given) else graph, constant=_constant)
+        self._programs: dict[Any, _Built] = {}
+        self._on_host = [i for i, o in enumerate(given) if _is_host_tensor(o)]
+        self._numbers = [i for i, o in enumerate(given) if _is_symbol(o)]
 
-    def __call__(self, inputs: list[Any]) -> Any:
+    def __call__(self, inputs: list[Any], generator: Any = None) -> Any:
         splitter = Splitter()
         brought = {i: to_device(v) for i, v in enumerate(inputs) if self._is_brought(i, v)}
         slots = [self._slot(splitter, i, brought.get(i, value)) for i, value in enumerate(inputs)]
@@ -70,11 +87,14 @@ class GraphProgram:
             built = self._build(slots, splitter, inputs, key)
         changed_on_host = [(inputs[i], brought[i]) for i in self.lowered.changes if i in brought]
         inputs.clear()
-        results = self._run(built, splitter)
+        results = self._run(built, splitter, generator)
         for host, twin in changed_on_host:
             host.copy_(twin)
         for place in self._on_host:
             results[place] = results[place].cpu()
+        for place in self._numbers:
+            if isinstance(results[place], torch.Tensor):
+                results[place] = results[place].item()
         return results[0] if self._single else results
 
     def _is_brought(self, position: int, value: Any) -> bool:
@@ -104,8 +124,8 @@ class GraphProgram:
             result = self.lowered(values, rng)
             outputs.clear()
             made = []
-            for node, value in zip(self._outputs, result.outputs, strict=True):
-                fresh = _described(node, value)
+            for place, (node, value) in enumerate(zip(self._outputs, result.outputs, strict=True)):
+                fresh = self._shared.get(place) or _described(node, value)
                 outputs.append(fresh)
                 if isinstance(fresh, FreshResult):
                     made.append(laid_out(value, fresh))
@@ -132,7 +152,7 @@ class GraphProgram:
         program_cache.remember(self._programs, key, built, executable.nbytes)
         return built
 
-    def _run(self, built: _Built, splitter: Splitter) -> list[Any]:
+    def _run(self, built: _Built, splitter: Splitter, generator: Any) -> list[Any]:
         observer = events.observer
         start = time.perf_counter_ns() if observer is not None else 0
         if memory.ledger.live + built.bytes > memory.ledger.limit:
@@ -140,7 +160,7 @@ class GraphProgram:
         buffers = splitter.buffers
         arrays = [strict.gather(b, i in built.donated) for i, b in enumerate(buffers)] + splitter.inputs
         if self.lowered.random:
-            arrays.append(random_state(None, built.steps))
+            arrays.append(random_state(generator, built.steps))
         done: list[list[jax.Array]] = []
         try:
             built.executable.run_into(done, arrays)
@@ -160,6 +180,10 @@ class GraphProgram:
                 place += 1
             else:
                 results.append(output)
+        for i, output in enumerate(built.outputs):
+            if isinstance(output, SharedResult):
+                results[i] = results[output.root].as_strided(output.size, output.stride, output.offset)
+        del results[self._count :]
         if observer is not None:
             if observer.blocking:
                 strict.wait(made)
@@ -174,6 +198,44 @@ def _is_host_tensor(node: Any) -> bool:
     """True for a graph output that is a tensor on the CPU."""
     meta = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
     return isinstance(meta, torch.Tensor) and meta.device.type == "cpu"
+
+
+def _is_symbol(node: Any) -> bool:
+    """True for a graph output that is a Python number, known only when the program has run."""
+    return isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def shared_roots(outputs: Sequence[Any]) -> list[torch.fx.Node]:
+    """The tensors made in a graph of which several outputs are views (or the tensor and a view of it)."""
+    nodes = [o for o in outputs if isinstance(o, torch.fx.Node)]
+    roots = [view_root(o) for o in nodes]
+    return [r for r in dict.fromkeys(roots) if roots.count(r) > 1 and r.op == "call_function" and _is_plain(r)]
+
+
+def _is_plain(node: torch.fx.Node) -> bool:
+    """True for a tensor of the device whose geometry is known, with no conjugation pending."""
+    meta = node.meta.get("val")
+    if not isinstance(meta, torch.Tensor) or meta.device.type != "tpu" or meta.is_conj() or meta.is_neg():
+        return False
+    return all(isinstance(n, int) for n in (*meta.shape, *meta.stride(), meta.storage_offset()))
+
+
+def _shared(node: Any, roots: Sequence[torch.fx.Node], outputs: Sequence[Any]) -> SharedResult | None:
+    """How an output lies in the memory of one of `roots`; None if it is a tensor of its own."""
+    root = view_root(node) if isinstance(node, torch.fx.Node) else None
+    if root is None or root not in roots or not _is_plain(node) or node.meta["val"].dtype != root.meta["val"].dtype:
+        return None
+    meta = node.meta["val"]
+    return SharedResult(outputs.index(root), tuple(meta.shape), meta.stride(), meta.storage_offset())
+
+
+def _returning(graph: torch.fx.GraphModule, outputs: Sequence[torch.fx.Node]) -> torch.fx.GraphModule:
+    """A copy of a graph that returns `outputs`, nodes of the original."""
+    new = torch.fx.Graph()
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    new.graph_copy(graph.graph, copies)
+    new.output(tuple(copies[o] if isinstance(o, torch.fx.Node) else o for o in outputs))
+    return torch.fx.GraphModule(graph, new)
 
 
 def _constant(tensor: torch.Tensor) -> jax.Array:

@@ -20,7 +20,7 @@ from ...lowering.rng import Rng
 from .. import _torch_internals as internals
 from .._torch_internals import pytree
 from ..plan import NOT_PASSED, Plan, plan_for, registry_name
-from ..tensors import aval
+from ..tensors import aval, contiguous_stride
 from . import higher_order, numeric
 from .decompose import is_bookkeeping
 from .nodes import arguments, is_operator, name_of, written_nodes
@@ -205,7 +205,7 @@ def _strided_call(plan: Plan, node: Node | OpCall, bound: dict[str, Any]) -> Arr
     stride, start = _meta_stride(first), _meta_offset(first)
     value = bound[names[0]]
     if stride is None:
-        stride = numeric.row_major(value.shape)
+        stride = contiguous_stride(value.shape)
     size, steps, offset = bound["size"], bound["stride"], bound.get("storage_offset")
     if "scatter" in base_name(plan.op):
         return write_strided(value, stride, start, bound["src"], size, steps, offset)

@@ -14,7 +14,6 @@ from .. import _torch_internals as internals
 
 _Storage: Any = UntypedStorage
 _raw_nbytes = UntypedStorage.nbytes
-_raw_device = UntypedStorage.device
 _addresses = itertools.count(1)
 _PAGE = 1 << 32
 """Distance of two storages' stand-in addresses: beyond any storage, so that `data_ptr() + offset` never meets another one."""

@@ -10,7 +10,7 @@ import sys
 import types
 from typing import Any
 
-from .. import modes
+from .. import forks, modes
 from ..modes import EagerMode, set_eager_mode
 from . import amp, compiler, memory, random, streams
 from .amp import get_amp_supported_dtype
@@ -126,9 +126,7 @@ __all__ = [
 
 
 def _is_in_bad_fork() -> bool:
-    from .. import registration
-
-    return registration.in_fork()
+    return forks.in_child
 
 
 class _TpuModule(types.ModuleType):
