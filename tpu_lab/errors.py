@@ -47,22 +47,10 @@ class MissingPackageError(TpuLabError, ImportError):
     id = "TE102"
 
 
-class DeviceUnavailableError(TpuLabError, RuntimeError):
-    """The device `tpu` cannot be used in this process."""
-
-    id = "TE201"
-
-
 class OperatorNotSupportedError(TpuLabError, NotImplementedError):
-    """An operator has no lowering here and may not, or cannot, run on the CPU instead."""
+    """An operator has no lowering here and may not run on the CPU instead."""
 
     id = "TE202"
-
-
-class ForkError(TpuLabError, RuntimeError):
-    """The device was used in a forked child; XLA's threads do not survive a fork."""
-
-    id = "TE203"
 
 
 class RunNotFoundError(TpuLabError, LookupError):

@@ -21,8 +21,6 @@ from jax import Array, lax
 from .dtypes import to_jax, to_torch
 from .registry import lowering
 
-_CATEGORY_DTYPE = {"b": np.dtype(np.bool_), "i": np.dtype(np.int64), "f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
-
 
 @dataclass(frozen=True)
 class Number:

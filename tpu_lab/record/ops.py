@@ -6,10 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import overload
 
-KINDS = ("xla", "host", "view", "fallback", "copy", "compiled", "aten")
-"""How an op ran: `xla` one compiled program; `host` a host kernel, not yet worth a compile; `view` no program; `fallback` CPU
-fallback; `copy` a transfer; `compiled` a graph of torch.compile; `aten` a kernel of PyTorch's own (other devices)."""
-
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
@@ -27,7 +23,8 @@ class Program:
     op: str
     """The ATen overload, `aten.add_.Tensor`, or the name of a compiled graph."""
     kind: str
-    """One of `xla host view fallback copy compiled aten`."""
+    """How the op ran: `xla` one compiled program; `host` a host kernel, not yet worth a compile; `view` no program; `fallback` CPU
+    fallback; `copy` a transfer; `compiled` a graph of torch.compile; `aten` a kernel of PyTorch's own (other devices)."""
     inputs: tuple[TensorSpec, ...] = ()
     outputs: tuple[TensorSpec, ...] = ()
     flops: float | None = None

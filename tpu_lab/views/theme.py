@@ -14,7 +14,6 @@ TEXT = "var(--jp-ui-font-color1,inherit)"
 MUTED = f"color-mix(in srgb,{_INK} 64%,transparent)"
 COST = f"color-mix(in srgb,#d98200 60%,{_INK})"
 WRONG = f"color-mix(in srgb,#e8382d 68%,{_INK})"
-ACCENT = f"color-mix(in srgb,#2b8bea 75%,{_INK})"
 
 COST_SOFT = "#e0941f24"
 WRONG_SOFT = "#e8382d24"
