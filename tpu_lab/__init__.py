@@ -6,11 +6,10 @@ imported when the first tensor of the device is made.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from ._autoload import autoload
-
-__version__ = "0.1.0"
 
 autoload()
 
@@ -19,10 +18,22 @@ _LAZY = {"Run": "tpu_lab.record", "runs": "tpu_lab.recording.store", "load_ipyth
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        import importlib
+        return getattr(import_module(_LAZY[name]), name)
+    if name == "__version__":
+        return _the_version()
+    raise AttributeError(f"module 'tpu_lab' has no attribute {name!r}; it has {', '.join(sorted([*_LAZY, '__version__']))}")
 
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'tpu_lab' has no attribute {name!r}; it has {', '.join(sorted(_LAZY))}")
+
+def _the_version() -> str:
+    """The version in `extension/package.json`, which a build writes to `_version.py`; what is installed where nothing was built."""
+    try:
+        return str(import_module("tpu_lab._version").VERSION)
+    except ModuleNotFoundError:
+        from importlib.metadata import PackageNotFoundError, version
+    try:
+        return version("tpu-lab")
+    except PackageNotFoundError:  # a clone on the path, neither built nor installed
+        return "0+unknown"
 
 
 def load_ipython_extension(shell: Any) -> None:
