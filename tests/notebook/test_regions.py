@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,6 +172,29 @@ WAYS = {
 @pytest.mark.parametrize(("statement", "way"), WAYS.items(), ids=WAYS.keys())
 def test_way(statement: str, way: Way) -> None:
     assert way_of(ast.parse(statement).body[0], NAMESPACE, set()) is way
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "way"),
+    [
+        ("project", "def f(v):\n    return v * 2\n", Way.COMPILED),
+        ("site-packages", "import torch\ndef f(v):\n    return torch.relu(v)\n", Way.COMPILED),
+        ("site-packages", "def f(v):\n    return v\n", Way.CALL),
+        ("project", "import torch\ndef g(v):\n    return v + torch.ones(2)\ndef f(v):\n    return g(v)\n", Way.CALL),
+        ("project", "import torch\nclass Net(torch.nn.Module): pass\ndef f(v):\n    return Net()(v)\n", Way.CALL),
+        ("project", "def f(v, n=3):\n    return f(v, n - 1) if n else v\n", Way.COMPILED),
+    ],
+    ids=["the user's own file", "a package that works with torch", "another package", "makes a tensor", "makes a module", "calls itself"],
+)
+def test_way_of_a_call_into_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, text: str, way: Way) -> None:
+    name = f"made_for_test_{abs(hash((place, text)))}"
+    (tmp_path / place).mkdir()
+    (tmp_path / place / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path / place)
+    module = importlib.import_module(name)
+    namespace = {**NAMESPACE, "f": module.f, "library": module}
+    assert way_of(ast.parse("y = f(x)").body[0], namespace, set()) is way
+    assert way_of(ast.parse("y = library.f(x)").body[0], namespace, set()) is way
 
 
 def test_the_step_of_an_optimizer_that_the_cell_makes_is_plain() -> None:

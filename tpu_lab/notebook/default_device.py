@@ -22,6 +22,7 @@ from ..device._torch_internals import DeviceContext
 _NOT_STRIDED = ("sparse", "nested", "quantized")
 _FACTORIES = frozenset(f for f in internals.factories() if not any(word in f.__name__ for word in _NOT_STRIDED))
 """PyTorch's own list, without layouts that a storage-backed device cannot hold."""
+FACTORY_NAMES = frozenset(f.__name__ for f in _FACTORIES)
 
 _ASKED_FOR = ("torch.nn.", "torch.distributions.", "torch.signal.")
 """Parts of PyTorch that make tensors on behalf of their caller."""

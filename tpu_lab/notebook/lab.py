@@ -50,12 +50,13 @@ class Lab:
         return state.outcome == "ready"
 
     def strict(self, blocking: bool) -> AbstractContextManager[None]:
-        """Strict eager mode; `blocking` makes each operator wait, so that times and errors belong to it."""
+        """Strict eager mode; `blocking` makes each operator wait, so that times and errors belong to it, as it does where the process waits already."""
         if not self.owns_device():
             return nullcontext()
-        from ..device.modes import EagerMode, set_eager_mode
+        from ..device.modes import EagerMode, current, set_eager_mode
 
-        return set_eager_mode(EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING if blocking else EagerMode.DEFER_NEVER)
+        waiting = EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING
+        return set_eager_mode(waiting if blocking or current() is waiting else EagerMode.DEFER_NEVER)
 
     def precision(self, name: str | None) -> AbstractContextManager[Any]:
         """Precision of float32 matrix products: `default`, `high` or `highest`; None leaves it alone."""

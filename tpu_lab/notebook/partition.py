@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+import os
+import sys
+import sysconfig
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import Enum
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from functools import lru_cache
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
+
+from .default_device import FACTORY_NAMES
 
 
 class Way(Enum):
@@ -48,8 +54,9 @@ class Way(Enum):
 
 
 _ABSENT = object()
-_FOLLOWED = ("torch", "__main__", "builtins", "_operator", "operator", "math", "itertools", "functools", "collections", "einops")
-"""Roots of code that Dynamo follows."""
+_FOLLOWED = ("torch", "__main__", "builtins", "_operator", "operator", "math", "itertools", "functools", "collections")
+"""Roots of code that Dynamo follows without being asked twice."""
+_STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
 _MAKERS = (
     torch.nn.Module,
     torch.optim.Optimizer,
@@ -175,11 +182,36 @@ def _way_of_call(callee: ast.expr, namespace: Mapping[str, Any]) -> Way:
         return Way.COMPILED
     if isinstance(target, type):
         return Way.SET_UP if issubclass(target, _MAKERS) or target is torch.set_grad_enabled else _followed(target.__module__)
+    if isinstance(target, FunctionType) and _root(target.__module__) not in ("torch", "__main__") and makes_tensors(target):
+        return Way.CALL
     if isinstance(target, (FunctionType, BuiltinFunctionType, MethodType)) or hasattr(target, "__name__"):
         module, name = _module_of(target), str(getattr(target, "__name__", ""))
         set_up = _root(module) == "torch" and (name in _SET_UP_NAMES or module.startswith(_SET_UP_PARTS))
         return Way.SET_UP if set_up else _followed(module)
     return _followed(type(target).__module__)
+
+
+def makes_tensors(function: FunctionType, seen: Set[int] = frozenset()) -> bool:
+    """Whether a function, or one of its file that it calls, mentions a factory function or constructs a module.
+
+    In another file these follow that file's idea of the default device, which is not the cell's; traced together with the
+    cell they would follow the cell's.
+    """
+    names = _names_of_code(function.__code__)
+    if names & FACTORY_NAMES:
+        return True
+    seen = seen | {id(function)}
+    for name in names:
+        other = function.__globals__.get(name)
+        if isinstance(other, type) and issubclass(other, _MAKERS):
+            return True
+        if isinstance(other, FunctionType) and other.__module__ == function.__module__ and id(other) not in seen and makes_tensors(other, seen):
+            return True
+    return False
+
+
+def _names_of_code(code: CodeType) -> set[str]:
+    return set(code.co_names).union(*(_names_of_code(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 
 def _module_of(function: Any) -> str:
@@ -203,7 +235,23 @@ def _way_of_method(holder: Any, method: str) -> Way:
 
 
 def _followed(module: str) -> Way:
-    return Way.COMPILED if _root(module) in _FOLLOWED else Way.CALL
+    return Way.COMPILED if _is_followed(module) else Way.CALL
+
+
+@lru_cache(maxsize=1024)
+def _is_followed(module: str) -> bool:
+    """Whether Dynamo should follow code of a module: PyTorch's, the user's own files, and packages that work with torch."""
+    if _root(module) in _FOLLOWED:
+        return True
+    loaded = sys.modules.get(module)
+    file = getattr(loaded, "__file__", None)
+    if loaded is None or not file or (file.startswith(_STANDARD_LIBRARY) and not _is_installed(file)):
+        return False
+    return not _is_installed(file) or any(value is torch for value in vars(loaded).values())
+
+
+def _is_installed(file: str) -> bool:
+    return f"{os.sep}site-packages{os.sep}" in file or f"{os.sep}dist-packages{os.sep}" in file
 
 
 def _root(module: str | None) -> str:
@@ -248,7 +296,7 @@ def _about_tensors(value: Any, depth: int = 2) -> bool:
     if isinstance(value, ModuleType):
         return _root(value.__name__) == "torch"
     if isinstance(value, FunctionType):
-        return _root(value.__module__) in ("torch", "__main__")
+        return _root(value.__module__) not in ("builtins", "math", "operator") and _is_followed(value.__module__ or "")
     if isinstance(value, (BuiltinFunctionType, type)):
         return _root(value.__module__) == "torch"
     if depth and isinstance(value, (list, tuple)):
