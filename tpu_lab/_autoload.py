@@ -31,7 +31,7 @@ def autoload() -> None:
         # Not at the top of the file: this import may run the entry point, which needs this module whole.
         import torch  # noqa: F401
 
-        if state.outcome != "ready":
+        if state.outcome not in ("ready", "failed"):
             _autoload()
     except Exception as error:  # an exception here would break `import torch`: it is kept and shown at the first use
         state.outcome = "failed"

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from . import _torch_internals as internals
-from . import forks, interrupts
+from . import forks, interrupts, modes
 
 _lock = threading.RLock()
 _entered = False
@@ -31,11 +31,15 @@ class _Guard(internals.Guard):  # type: ignore[misc]
 
 
 def enter(module: Any) -> None:
-    """Makes `torch.device("tpu")` known, with `module` as `torch.tpu`. Does nothing the second time."""
+    """Makes `torch.device("tpu")` known, with `module` as `torch.tpu`. Does nothing the second time.
+
+    Raises NotImplementedError for an eager mode in the environment that does not exist here.
+    """
     global _entered
     with _lock:
         if _entered:
             return
+        modes.set_process_mode(modes.from_environment())
         internals.enter_device("tpu", module, _Hooks(), _Guard())
         library = internals.library("_")
         library.fallback(_first_use, "PrivateUse1")

@@ -50,7 +50,7 @@ class Lab:
         return state.outcome == "ready"
 
     def strict(self, blocking: bool) -> AbstractContextManager[None]:
-        """Strict eager mode; `blocking` makes each operator wait, so that times and errors belong to it, as it does where the process waits already."""
+        """Strict eager mode; `blocking`, or a process that waits already, makes each operator wait, so that times and errors belong to it."""
         if not self.owns_device():
             return nullcontext()
         from ..device.modes import EagerMode, current, set_eager_mode
