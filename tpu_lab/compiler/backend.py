@@ -20,7 +20,7 @@ _numbers = itertools.count()
 
 def _compiler(kind: str) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
     def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return GraphProgram(graph, f"graph {next(_numbers)} ({kind})")
+        return GraphProgram(graph, f"graph {next(_numbers)} ({kind})", aliases=kind == "inference")
 
     return compile_graph
 
