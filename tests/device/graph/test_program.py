@@ -45,7 +45,7 @@ def test_views_of_a_tensor_that_is_no_output_share_memory() -> None:
         parts[0][:, 1].zero_()
         return list(parts)
 
-    check(use, lambda x: ((x + 1).view(2, 3).split(2, 1)))
+    check(use, lambda x: (x + 1).view(2, 3).split(2, 1))
 
 
 def test_an_input_shifted_within_itself() -> None:
