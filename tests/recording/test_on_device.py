@@ -17,6 +17,7 @@ def run() -> Run:
     net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)).to("tpu")
     x, y = torch.ones(2, 8, device="tpu"), torch.tensor([0, 1], device="tpu")
     F.cross_entropy(net(x), y).backward()
+    net.zero_grad(set_to_none=True)  # so that gradients are made anew below, not added to
     with Recorder() as recorder:
         loss = F.cross_entropy(net(x), y)
         loss.backward()

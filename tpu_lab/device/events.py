@@ -68,7 +68,7 @@ class Observer(Protocol):
         """A program was built. `cache` is `miss` or `disk`."""
 
     def allocated(self, buffer: BufferView) -> None:
-        """Memory came to life on the device."""
+        """Memory came to life on the device. A fresh result of an operator may be told by `op` only: its buffer is then new there."""
 
     def freed(self, buffer: BufferView) -> None:
         """Memory died. May come on any thread."""

@@ -11,7 +11,6 @@ import sys
 import weakref
 from collections import deque
 from dataclasses import dataclass
-from itertools import count
 from types import FrameType
 from typing import Any
 
@@ -37,7 +36,6 @@ class _Ledger:
 
 
 ledger = _Ledger()
-_ids = count(1)
 _large: dict[int, weakref.ref[Buffer]] = {}
 
 
@@ -71,12 +69,13 @@ class Buffer:
     """The contents of one storage: a flat jax array, or None while nothing was written yet (`torch.empty`).
 
     `layout` is an interned description of the array (elements, dtype) that program keys use; `shared` marks an array that
-    somebody else holds too (a snapshot), so that it must not be donated; `sized` tells whether torch knows the byte count.
+    somebody else holds too (a snapshot), so that it must not be donated; `sized` tells whether torch knows the byte count. `id`
+    is the number of allocations up to this one. With `announced=False` observers hear of it as a result of an op only.
     """
 
-    __slots__ = ("__weakref__", "_id", "array", "born", "death", "layout", "line", "nbytes", "shared", "sized")
+    __slots__ = ("__weakref__", "array", "death", "id", "layout", "line", "nbytes", "shared", "sized")
 
-    def __init__(self, array: Any, layout: Any, nbytes: int) -> None:
+    def __init__(self, array: Any, layout: Any, nbytes: int, announced: bool = True) -> None:
         self.array = array
         self.layout = layout
         self.nbytes = nbytes
@@ -84,27 +83,18 @@ class Buffer:
         self.sized = False
         if _dead:
             settle()
-        self._id = 0
         death = self.death = _Death(self, _note_death)
         death.nbytes = nbytes
-        death.id = 0
         _deaths.add(death)
         ledger.live += nbytes
         if ledger.live > ledger.peak:
             ledger.peak = ledger.live
-        self.born = ledger.allocations = ledger.allocations + 1
+        self.id = death.id = ledger.allocations = ledger.allocations + 1
         if nbytes >= LINE_BYTES:
             self.line = user_line()
             _large[self.id] = weakref.ref(self)
-        if events.observer is not None:
+        if announced and events.observer is not None:
             events.observer.allocated(self)
-
-    @property
-    def id(self) -> int:
-        """A number unique in the process."""
-        if not self._id:
-            self._id = self.death.id = next(_ids)
-        return self._id
 
     def resize(self, array: Any, layout: Any, nbytes: int) -> None:
         """Replaces the contents by contents of another size."""

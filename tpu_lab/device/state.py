@@ -25,7 +25,7 @@ class Journal:
 
     def note(self, buffer: Buffer) -> None:
         """Remembers a storage before its first write; one made since the snapshot has nothing to go back to."""
-        if buffer.born <= self._start and id(buffer) not in self._held:
+        if buffer.id <= self._start and id(buffer) not in self._held:
             buffer.shared = buffer.array is not None
             self._held[id(buffer)] = (buffer, buffer.array, buffer.layout, buffer.nbytes)
 

@@ -114,7 +114,7 @@ def _record(name: str, source: torch.Tensor, target: torch.Tensor, start: int) -
         return
     kinds = tuple(TensorType(tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in (source, target))
     buffer = buffer_of(target)
-    events.observer.op(OpProgram(name, "copy", kinds[:1], kinds[1:]), start, time.perf_counter_ns(), [], [buffer])
+    events.observer.op(OpProgram(name, "copy", kinds[:1], kinds[1:]), start, time.perf_counter_ns(), [buffer], [buffer])
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:

@@ -94,13 +94,15 @@ def _specs(types: Sequence[TensorType]) -> tuple[TensorSpec, ...]:
 
 
 def _alive_before(recorder: Recorder, events: Sequence[tuple[int, RawOp | RawBuffer]]) -> dict[int, int]:
-    """Buffers that were there before the recording: those told at the start, or met in an op or freed without having been allocated."""
+    """Buffers that were there before the recording: those told at the start, or read or freed without having been made."""
     before, made = dict(recorder.before), set()
     for _, event in events:
         if isinstance(event, RawOp):
-            for number, nbytes in (*event.operands, *event.results):
+            operands = dict(event.operands)
+            for number, nbytes in event.operands:
                 if number not in made:
                     before.setdefault(number, nbytes)
+            made.update(number for number, _ in event.results if number not in operands and number not in before)
         elif event.freed:
             if event.id not in made:
                 before.setdefault(event.id, event.nbytes)

@@ -71,9 +71,10 @@ class MemoryBook:
             self.live -= storage.nbytes
 
     def op(self, position: int, reads: Buffers, writes: Buffers, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], temp: int) -> None:
-        """An op ran; its results are alive already, its scratch memory counts on top."""
+        """An op ran; results not heard of before came to life with it, its scratch memory counts on top."""
         for number, nbytes in (*reads, *writes):
-            if self._storages[self._index[number]].nbytes != nbytes:
+            index = self._index.get(number)
+            if index is None or self._storages[index].nbytes != nbytes:
                 self.allocated(number, nbytes, position)
         for (number, _), spec in zip(reads, inputs, strict=False) if len(reads) == len(inputs) else ():
             self._describe(number, spec)

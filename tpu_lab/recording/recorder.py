@@ -15,7 +15,7 @@ from functools import cached_property
 from types import FrameType, TracebackType
 from typing import Any
 
-from ..device import events
+from ..device import events, memory
 from ..device._torch_internals import autograd_node, graph_task, sequence_number
 from ..device.events import BufferView, OpProgram
 from ..record.run import Run
@@ -98,6 +98,7 @@ class Recorder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        memory.settle()  # what died within the block is told within it
         self.end_ns = time.perf_counter_ns()
         self._exit.close()
         if error is not None and not self.happenings.has(error):
