@@ -23,7 +23,7 @@ from .call import freeze, split
 from .memory import Buffer
 from .plan import Argument, Plan
 
-_NO_PART_OF_IT = ("device", "layout", "pin_memory", "generator")
+NO_PART_OF_IT = ("device", "layout", "pin_memory", "generator")
 _NAMES = frozenset(
     {"observer", "start", "key", "entry", "arrays", "moves", "outputs", "done", "f", "result", "results", "made", "number", "check", "block"}
 )
@@ -37,7 +37,7 @@ def can_be_quick(plan: Plan) -> bool:
         return False
     if "tensors" in kinds or "numbers" in kinds or "tensor" not in kinds or plan.return_count == 0:
         return False
-    if any(a.name in _NO_PART_OF_IT or (a.keyword_only and a.name in _NAMES) for a in plan.arguments):
+    if any(a.name in NO_PART_OF_IT or (a.keyword_only and a.name in _NAMES) for a in plan.arguments):
         return False
     return not plan.in_place or (plan.arguments[0].written and sum(a.written for a in plan.arguments) == 1)
 
@@ -62,7 +62,7 @@ def quick_kernel(plan: Plan) -> Callable[..., Any]:
         "now": time.perf_counter_ns,
         "number": numbers.number,
         "numeric": frozenset({bool, int, float, complex}),
-        "place": _place,
+        "place": place,
         "plan": plan,
         "quick": {},
         "refuse": memory.refuse,
@@ -79,7 +79,7 @@ def quick_kernel(plan: Plan) -> Callable[..., Any]:
 _aligned = functools.lru_cache(maxsize=65536)(strided.is_aligned)
 
 
-def _place(layout: tensors.Layout, tensor: torch.Tensor, offset: int) -> Any:
+def place(layout: tensors.Layout, tensor: torch.Tensor, offset: int) -> Any:
     """What of an offset belongs to the key: whether the view is a box of its storage; all of it where dtypes differ."""
     if tensor.dtype is not layout.torch_dtype:
         return offset + 2  # no bool is equal to it
@@ -96,7 +96,7 @@ def _learn(plan: Plan, quick: dict[Any, Any], key: Any, args: tuple[Any, ...], k
         entry.moves = moves
         program_cache.also(quick, key, entry)
     elif entry is not None:
-        quick[key] = _GENERAL
+        quick[key] = GENERAL
     return result
 
 
@@ -106,7 +106,7 @@ class _General:
     general = True
 
 
-_GENERAL = _General()
+GENERAL = _General()
 
 
 def _variable(i: int, a: Argument) -> str:

@@ -14,7 +14,7 @@ import torch
 
 from ..lowering import registry
 from . import _torch_internals as internals
-from . import factories, fallback, fastpath, faults, masks, races, refusals, strict, transfer, views
+from . import factories, fallback, fastpath, faults, list_kernels, masks, races, refusals, strict, transfer, views
 from .decomposed import run_decomposed
 from .own_ops import OWN_KERNELS
 from .plan import functional_twin, is_composite, is_view, plan_for, registry_name
@@ -120,6 +120,8 @@ def _server(overload: Any) -> Callable[..., Any]:
         return refusals.checking(plan, fastpath.quick_kernel(plan))
     if plan.name in masks.INDEXING:
         return masks.kernel(plan.name, lambda *args, **kwargs: strict.run(plan, args, kwargs))
+    if list_kernels.can_be_quick(plan):
+        return refusals.checking(plan, list_kernels.list_kernel(plan))
     return refusals.checking(plan, lambda *args, **kwargs: strict.run(plan, args, kwargs))
 
 
