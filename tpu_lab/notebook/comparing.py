@@ -27,7 +27,7 @@ from .outcome import Outcome, difference, names_of, outcome
 from .session import Clock, Observed, conclude, surroundings
 from .state import Snapshot
 
-MOST_REPEATS = 7
+MOST_REPEATS = 15
 """Later runs of a mode when `--repeat` does not say."""
 REPEAT_SECONDS = 8.0
 """No further later run is started when a mode's later runs took this long."""
