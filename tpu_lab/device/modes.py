@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,7 +27,11 @@ def from_environment() -> EagerMode:
     if _switched_on("TORCH_TPU_LAUNCH_BLOCKING", "TPU_LAUNCH_BLOCKING"):
         return EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING
     if _switched_on("TORCH_TPU_DEFER_AND_FUSE", "TPU_DEFER_AND_FUSE"):
-        return _available(EagerMode.DEFER_AND_FUSE)
+        warnings.warn(
+            "TORCH_TPU_DEFER_AND_FUSE is set, but EagerMode.DEFER_AND_FUSE is not in this version of tpu_lab: operators run one by one. "
+            "torch.compile(backend='tpu') fuses.",
+            stacklevel=2,
+        )
     return EagerMode.DEFER_NEVER
 
 

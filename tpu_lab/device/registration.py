@@ -72,9 +72,9 @@ def load() -> None:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
         try:
             from .kernels import register_all
-        except ImportError as error:
+        except Exception as error:  # a broken jax raises whatever it likes
             raise RuntimeError(
-                f"the device tpu needs jax and jaxlib >= 0.10.2, < 0.11, and importing them failed: {error}. "
+                f"the device tpu needs jax and jaxlib >= 0.10.2, < 0.11, and importing them failed: {type(error).__name__}: {error}. "
                 f"Remedy: pip install 'jax==0.10.2' 'jaxlib==0.10.2', then restart Python."
             ) from error
         internals.load_meta_kernels()  # see held_back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
 from typing import Any
 
@@ -39,6 +40,14 @@ def enter(state: Any) -> None:
     def refuse(op: Any, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(state.reason)
 
+    with contextlib.suppress(Exception):  # without a guard `.to("tpu")` says less, but raises too
+
+        class Guard(torch._C._acc.DeviceGuard):
+            def type_(self) -> Any:
+                return torch._C._autograd.DeviceType.PrivateUse1
+
+        _kept.append(Guard())
+        torch._C._acc.register_python_privateuseone_device_guard(_kept[-1])
     library: Any = torch.library.Library("_", "IMPL")
     library.fallback(refuse, "PrivateUse1")
     _kept.append(library)
