@@ -115,3 +115,10 @@ def test_contexts_are_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     for i in range(5):
         assert float(compile_program(lambda a, i=i: [a + i], [shape()]).run([put(1)])[0]) == 1 + i
     assert internals._contexts.used == 1
+
+
+@pytest.mark.parametrize("value", [np.float64(0.1), np.float64(-0.0), np.float64("nan"), np.int64(-(2**62)), np.bool_(True), np.complex128(1 - 2j)])
+def test_a_scalar_keeps_value_and_dtype(value: np.generic) -> None:
+    array = internals.put_scalar(value)
+    assert array.shape == () and array.dtype == value.dtype
+    assert np.asarray(array).tobytes() == value.tobytes()

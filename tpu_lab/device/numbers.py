@@ -10,7 +10,8 @@ import numpy as np
 from ..xla import _jax_internals as jax_internals
 from . import seeds
 
-_LIMIT = 50_000
+_LIMIT = 4096
+"""How many values of a kind are kept: those of a schedule never come again, those of a model are few."""
 _NUMPY = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 _floats: dict[Any, jax.Array] = {}
 _integers: dict[int, jax.Array] = {}
@@ -23,8 +24,8 @@ def integer(value: int) -> jax.Array:
     if found is None:
         if len(_integers) > _LIMIT:
             _integers.clear()
-        host = np.array(value if -(2**63) <= value < 2**63 else (value + 2**63) % 2**64 - 2**63, np.int64)
-        found = _integers[value] = jax_internals.put(host, copy=True)
+        host = np.int64(value if -(2**63) <= value < 2**63 else (value + 2**63) % 2**64 - 2**63)
+        found = _integers[value] = jax_internals.put_scalar(host)
     return found
 
 
@@ -35,7 +36,7 @@ def number(value: Any) -> jax.Array:
         if found is None:
             if len(_floats) > _LIMIT:
                 _floats.clear()
-            found = _floats[value or str(value)] = jax_internals.put(np.array(value, np.float64), copy=True)
+            found = _floats[value or str(value)] = jax_internals.put_scalar(np.float64(value))
         return found
     if value.__class__ is int:
         return integer(value)
@@ -48,7 +49,7 @@ def number(value: Any) -> jax.Array:
     if found is None:
         if len(_others) > _LIMIT:
             _others.clear()
-        found = _others[key] = jax_internals.put(np.array(value, dtype), copy=True)
+        found = _others[key] = jax_internals.put_scalar(dtype(value))
     return found
 
 
