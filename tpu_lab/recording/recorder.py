@@ -92,6 +92,7 @@ class Recorder:
         hooks = ModuleHooks(self.names, self._thread, self._locate)
         hooks.install()
         self._exit.callback(hooks.remove)
+        memory.settle()  # what died before the block is no part of it
         if self._attach:
             self._exit.enter_context(events.observe(self))
         self.start_ns = time.perf_counter_ns()
