@@ -29,9 +29,11 @@ def test_the_environment_makes_operators_wait(name: str) -> None:
     assert outcome(READ, **{name: "0"}) == "DEFER_NEVER False"
 
 
-def test_a_mode_that_does_not_exist_here_is_refused_at_the_first_use() -> None:
-    said = outcome("import torch, tpu_lab; torch.ones(1, device='tpu')", TORCH_TPU_DEFER_AND_FUSE="1")
-    assert "DEFER_AND_FUSE is not in this version" in said and "DEFER_NEVER" in said
+@pytest.mark.parametrize("name", ["TORCH_TPU_DEFER_AND_FUSE", "TPU_DEFER_AND_FUSE"])
+def test_a_mode_of_the_environment_that_does_not_exist_here_is_told(name: str) -> None:
+    read = f"import warnings; warnings.simplefilter('error'); from tpu_lab.device import modes; modes.from_environment(); {READ}"
+    assert "UserWarning: TORCH_TPU_DEFER_AND_FUSE is set, but" in outcome(read, **{name: "1", "TPU_LAB_AUTOLOAD": "0"})
+    assert outcome(READ, **{name: "1"}) == "DEFER_NEVER False"
 
 
 def test_the_innermost_block_wins_and_leaves_nothing() -> None:

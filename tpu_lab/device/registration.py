@@ -31,10 +31,7 @@ class _Guard(internals.Guard):  # type: ignore[misc]
 
 
 def enter(module: Any) -> None:
-    """Makes `torch.device("tpu")` known, with `module` as `torch.tpu`. Does nothing the second time.
-
-    Raises NotImplementedError for an eager mode in the environment that does not exist here.
-    """
+    """Makes `torch.device("tpu")` known, with `module` as `torch.tpu`. Does nothing the second time."""
     global _entered
     with _lock:
         if _entered:

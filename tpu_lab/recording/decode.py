@@ -95,7 +95,8 @@ def _specs(types: Sequence[TensorType]) -> tuple[TensorSpec, ...]:
 
 def _alive_before(recorder: Recorder, events: Sequence[tuple[int, RawOp | RawBuffer]]) -> dict[int, int]:
     """Buffers that were there before the recording: those told at the start, or read or freed without having been made."""
-    before, made = dict(recorder.before), set()
+    before = dict(recorder.before)
+    made: set[int] = set()
     for _, event in events:
         if isinstance(event, RawOp):
             operands = dict(event.operands)
