@@ -59,6 +59,7 @@ def _calls(a: Any) -> dict[str, Callable[[], object]]:
     import torch
 
     b, target = a.clone(), a.clone()
+    four = [a, b, a.clone(), a.clone()]
     new = itertools.count(1)
     return {
         "a + b": lambda: a + b,
@@ -70,5 +71,5 @@ def _calls(a: Any) -> dict[str, Callable[[], object]]:
         "slice": lambda: a[1:3],
         "add_": lambda: target.add_(b),
         "slices": lambda: a[1:3] + b[1:3],
-        "cat": lambda: torch.cat([a, b, a, b]),
+        "cat": lambda: torch.cat(four),
     }
