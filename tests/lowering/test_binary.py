@@ -174,3 +174,10 @@ def test_three_operands() -> None:
     check("addcdiv", x, x[:, None], x, value=-0.5)
     check("addcmul", torch.tensor([1, 2]), torch.tensor([3, 4]), torch.tensor([5, 6]), value=3)
     check("addcmul", x.bfloat16(), x.bfloat16(), x.bfloat16(), value=2.5)
+
+
+@pytest.mark.parametrize("overload", ["mul.Tensor", "div.Tensor", "addcmul"])
+def test_a_mask_does_not_swallow_nan(overload: str) -> None:
+    """XLA takes `mask * x` for a choice between x and 0; False * nan is nan."""
+    mask, x = torch.tensor([False, True, False, False]), torch.tensor([math.nan, math.inf, math.inf, 0.0])
+    check(overload, *((mask.float(), mask, x) if overload == "addcmul" else (mask, x)))

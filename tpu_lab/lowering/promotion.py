@@ -67,6 +67,8 @@ def cast(value: Array, dtype: Any) -> Array:
         return value
     if dtype == np.bool_:
         return value != 0
+    if value.dtype == np.bool_ and not is_integral(dtype):
+        value = lax.convert_element_type(value, np.dtype(np.uint8))  # XLA makes a choice of a mask times x, and False * nan would be 0
     if is_complex(value.dtype) and not is_complex(dtype):
         value = lax.real(value)
     if is_floating(value.dtype) and is_integral(dtype) and dtype.itemsize < 8:
