@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from . import strict
+from . import dtype_trial, strict
 from ._torch_internals import pytree
 from .call import Call, split
 from .fallback import fall_back
@@ -55,6 +55,7 @@ def _through_functional(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _find_way(plan: Plan, call: Call) -> Any:
+    dtype_trial.refuse_unsupported_dtypes(plan, call)
     positional, named = meta_arguments(plan, call)
     graph = decompose(plan.op, positional, named)
     if graph is None:

@@ -34,8 +34,8 @@ def refuse_empty_reduction(plan: Plan, call: Call) -> None:
     if dims is None or dims == []:
         if name in _BY_DIM_ONLY:
             return
-        kind = IndexError if name.startswith("arg") else RuntimeError
-        raise kind(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+        text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        raise IndexError(text) if name.startswith("arg") else RuntimeError(f"{text} Specify the reduction dim with the 'dim' argument.")
     for dim in dims if isinstance(dims, (list, tuple)) else [dims]:
         if slot.size[dim] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {dim % len(slot.size)} to have non-zero size.")
@@ -54,9 +54,13 @@ _ONE_DTYPE = {
 
 
 def refuse_mixed_dtypes(plan: Plan, call: Call) -> None:
-    """Raises RuntimeError, as ATen does, for operands of different dtypes where nothing is promoted, and for masks that are none."""
+    """Raises RuntimeError, as ATen does, for operands of different dtypes where nothing is promoted, for masks and indices that are none."""
     name = plan.name.partition(".")[0].removesuffix("_").removesuffix("_impl").removeprefix("_")
     operands = [(a.name, s) for a, s in zip(plan.arguments, call.slots, strict=True) if isinstance(s, TensorSlot) and a.name not in plan.out]
+    if name == "index_select" and len(operands[1][1].size) > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if name in ("index", "index_put"):
+        _refuse_index_dtypes(plan, call)
     if name == "masked_fill" and operands[1][1].dtype is not torch.bool:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_type_name(operands[1][1].dtype)}")
     text = _ONE_DTYPE.get(name)
@@ -67,6 +71,13 @@ def refuse_mixed_dtypes(plan: Plan, call: Call) -> None:
             raise RuntimeError(text.format(operands[0][0], other, _type_name(operands[0][1].dtype), _type_name(slot.dtype)))
 
 
+def _refuse_index_dtypes(plan: Plan, call: Call) -> None:
+    for argument, slots in zip(plan.arguments, call.slots, strict=True):
+        if argument.name == "indices" and any(isinstance(s, TensorSlot) and s.dtype not in _INDEX_DTYPES for s in slots):
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+
+
+_INDEX_DTYPES = (torch.int64, torch.int32, torch.uint8, torch.bool)
 _IN_RANGE = {
     **dict.fromkeys(("fill.Scalar", "fill_.Scalar"), 1),
     **dict.fromkeys(("masked_fill.Scalar", "masked_fill_.Scalar"), 2),
@@ -124,6 +135,14 @@ def checking(plan: Plan, serve: Callable[..., Any]) -> Callable[..., Any]:
             return serve(size, fill_value, dtype=dtype, **options)
 
         return full
+    if plan.name == "scalar_tensor":
+
+        def scalar_tensor(s: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
+            if dtype is not None:
+                must_fit(s, dtype)
+            return serve(s, dtype=dtype, **options)
+
+        return scalar_tensor
     if plan.name in ("full_like", "new_full"):
 
         def like(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

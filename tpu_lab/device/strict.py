@@ -17,7 +17,7 @@ import torch
 
 from ..xla.executable import Executable, compile_program
 from . import _torch_internals as internals
-from . import checks, events, host_first, memory, modes, overlap, policies, program_cache, refusals, state, tensors
+from . import checks, dtype_trial, events, host_first, memory, modes, overlap, policies, program_cache, refusals, state, tensors
 from .call import Call, TensorSlot, input_types, split
 from .events import OpProgram, TensorType
 from .memory import Buffer
@@ -106,6 +106,7 @@ def build(plan: Plan, call: Call) -> Any:
     assert plan.lowering is not None
     refusals.refuse_empty_reduction(plan, call)
     refusals.refuse_mixed_dtypes(plan, call)
+    dtype_trial.refuse_unsupported_dtypes(plan, call)
     metas = meta_results(plan, call)
     overlap.refuse_expanded_target(plan, call)
     if plan.out:
