@@ -63,6 +63,8 @@ def _stand_ins(plan: Plan, call: Call, integer: int) -> tuple[list[Any], dict[st
             given: Any = _SCRATCH
         elif argument.name in ("device", "pin_memory", "layout"):
             given = None
+        elif argument.name in plan.out:
+            given = [torch.empty(0, dtype=v.dtype) for v in value] if isinstance(value, (list, tuple)) else torch.empty(0, dtype=value.dtype)
         else:
             given = stand_in(slot, value)
         if argument.keyword_only:

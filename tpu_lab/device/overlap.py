@@ -16,8 +16,8 @@ from .plan import Plan
 from .program import written_slots
 from .tensors import offset_of
 
-_FILLS = frozenset({"fill", "zero", "full", "zeros", "eye", "tril", "triu", "masked_fill", "index_fill", "index_put", "_index_put_impl", "sum"})
-"""Operators that may write through an expanded tensor: each position of an element gets the same value, or the last one counts."""
+_FILLS = frozenset({"fill", "zero", "full", "zeros", "eye", "tril", "triu", "sum"})
+"""Operators that may write through an expanded tensor: they write every position, and the last one of an element counts."""
 _BY_ELEMENT = frozenset({"copy", "where", "cat", "stack", "cumsum", "cumprod", "sort"})
 """Operators without the tag `pointwise` that refuse an operand which partly overlaps the target."""
 _BY_INDEX = frozenset(
@@ -47,7 +47,7 @@ def refuse_shared_operands(plan: Plan, call: Call) -> None:
     targets = list(_tensors(plan, call, written=True))
     for operand in _tensors(plan, call, written=False):
         for target in targets:
-            if operand is not target and overlap(target, operand) in (("part", "full") if by_index else ("part",)):
+            if (by_index or operand is not target) and overlap(target, operand) in (("part", "full") if by_index else ("part",)):
                 raise RuntimeError(
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                     "Please clone() the tensor before performing the operation."

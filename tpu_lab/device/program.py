@@ -122,7 +122,7 @@ def meta_arguments(plan: Plan, call: Call) -> tuple[list[Any], dict[str, Any]]:
                 named[argument.name] = converted
         else:
             positional.append(converted)
-    return positional, named
+    return positional, named | dtype_of_target(plan, call)
 
 
 def read_slot(slot: TensorSlot, storages: Sequence[jax.Array], inputs: Sequence[jax.Array]) -> jax.Array:
@@ -189,10 +189,17 @@ def bind(plan: Plan, call: Call, storages: Sequence[jax.Array], inputs: Sequence
             named[argument.name] = value_of(slot, argument.kind)
         else:
             positional.append(value_of(slot, argument.kind))
-    if plan.out:  # the functional form has arguments (`dtype`) that the `out=` form leaves to the tensor it is given
+    if plan.out:
         rest = [a for a in plan_for(plan.functional).arguments if a.keyword_only and a.name not in NOT_PASSED]
-        named = {a.name: a.default for a in rest} | named
+        named = {a.name: a.default for a in rest} | dtype_of_target(plan, call) | named
     return positional, named
+
+
+def dtype_of_target(plan: Plan, call: Call) -> dict[str, Any]:
+    """The `dtype` of a factory's functional form, which its `out=` form leaves to the tensor it is given; empty where there is none."""
+    if not plan.out or all(a.name != "dtype" for a in plan_for(plan.functional).arguments) or any(a.name == "dtype" for a in plan.arguments):
+        return {}
+    return {"dtype": next(v.dtype for a, v in zip(plan.arguments, call.arguments, strict=True) if a.name in plan.out)}
 
 
 def flatten(result: Any) -> list[Any]:
