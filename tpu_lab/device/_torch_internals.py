@@ -81,7 +81,7 @@ def call_composite(op: Any) -> Callable[..., Any]:
 
 
 def swap_contents(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Exchanges what two tensor objects are; False where torch refuses (an autograd graph, or a weak reference, holds one of them)."""
+    """Exchanges what two tensor objects are; False where torch refuses (C++ refers weakly to one of them, as autocast's cache does)."""
     try:
         _C._swap_tensor_impl(one, other)
     except RuntimeError:

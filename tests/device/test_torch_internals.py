@@ -1,0 +1,195 @@
+"""The private names of torch: each does what `tpu_lab.device._torch_internals` takes it for. A torch upgrade that breaks one fails here by name."""
+
+from __future__ import annotations
+
+import copy
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import tpu_lab  # noqa: F401  (names the device)
+from tpu_lab.device import _torch_internals as internals
+
+aten = torch.ops.aten
+
+
+def test_every_name_is_exercised_here() -> None:
+    text = Path(__file__).read_text()
+    foreign = {"Any", "Callable", "Sequence", "AbstractContextManager", "annotations", "wrappers", "backend_registration"}
+    names = {n for n, v in vars(internals).items() if not n.startswith("_") and n not in foreign and not isinstance(v, types.ModuleType)}
+    assert {name for name in names if f"internals.{name}" not in text} == set()
+
+
+def test_dispatch_keys() -> None:
+    for name, keys in {"Meta": internals.META, "CPU": internals.CPU, "AutocastPrivateUse1": internals.AUTOCAST}.items():
+        assert keys.has(getattr(internals.DispatchKey, name))
+    assert isinstance(internals.CPU, internals.DispatchKeySet)
+
+
+def test_hooks_guard_and_device_module_are_taken_by_enter_device() -> None:
+    assert issubclass(type(internals.Hooks()), internals.Hooks) and hasattr(internals.Guard, "type_")
+    assert torch.device("tpu:0").type == "tpu" and torch.tensor(1, device="tpu").device.index == 0  # what internals.enter_device did
+    assert str(internals.DEVICE_TYPE) == "DeviceType.TPU"
+    with pytest.raises(RuntimeError, match="already"):
+        internals.register_module("tpu", torch.cuda)
+
+
+def test_create_empty_tensor_says_no_bytes() -> None:
+    made = internals.create_empty_tensor((2, 3), torch.float16)
+    assert made.device == torch.device("tpu:0") and made.shape == (2, 3) and made.dtype == torch.float16
+    assert torch.UntypedStorage.nbytes(made.untyped_storage()) == 0
+
+
+def test_generator_is_the_c_class() -> None:
+    assert type(torch.default_generator) is internals.Generator
+
+
+def test_views_of_conjugates_and_negatives() -> None:
+    z = torch.tensor([1 + 2j])
+    assert internals.conjugate_view(z).is_conj() and internals.conjugate_view(z).data_ptr() == z.data_ptr()
+    assert internals.negative_view(torch.ones(1)).is_neg()
+
+
+def test_resize_out_gives_the_size_and_warns() -> None:
+    target = torch.ones(2)
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        internals.resize_out(target, (3,))
+    assert target.shape == (3,)
+
+
+def test_library_registers() -> None:
+    assert internals.library("aten").ns == "aten"
+
+
+def test_without_autocast() -> None:
+    x = torch.ones(2, 2, device="tpu")
+    with torch.autocast("tpu", dtype=torch.bfloat16):
+        assert (x @ x).dtype == torch.bfloat16
+        with internals.without_autocast():
+            assert (x @ x).dtype == torch.float32
+
+
+def test_call_composite() -> None:
+    assert internals.call_composite(aten.zeros_like.default)(torch.ones(2)).tolist() == [0, 0]
+
+
+def test_swap_contents() -> None:
+    one, other = torch.zeros(1), torch.ones(2)
+    assert internals.swap_contents(one, other) and one.tolist() == [1, 1] and other.tolist() == [0]
+    held = torch.nn.Parameter(torch.ones(1, 1))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.mm(held, held)  # autocast's cache refers to it weakly
+        assert not internals.swap_contents(held, torch.zeros(1)) and held.item() == 1
+
+
+def test_storage_key() -> None:
+    x = torch.ones(4)
+    assert internals.storage_key(x[1:].untyped_storage()) == internals.storage_key(x.untyped_storage())
+    assert internals.storage_key(copy.copy(x).clone().untyped_storage()) != internals.storage_key(x.untyped_storage())
+
+
+def test_meta_kernels_and_decompositions_load() -> None:
+    internals.load_meta_kernels()
+    table = internals.decompositions()
+    assert table[aten.addcmul.default] is not None and all(isinstance(op, internals.OpOverload) for op in list(table)[:20])
+    assert isinstance(torch.ops.higher_order.cond, internals.HigherOrderOperator)
+
+
+def test_point_at_grows_a_storage() -> None:
+    made = internals.create_empty_tensor((4,), torch.float32)
+    internals.point_at(made, made.untyped_storage(), 1, (2, 2), (2, 1))
+    assert made.shape == (2, 2) and made.storage_offset() == 1
+    assert torch.UntypedStorage.nbytes(made.untyped_storage()) >= 20
+
+
+def test_cpu_view_kernel() -> None:
+    x = torch.arange(6)
+    seen = internals.cpu_view_kernel("as_strided")(internals.CPU, x, (2,), (3,), 1)
+    assert seen.tolist() == [1, 4] and internals.storage_key(seen.untyped_storage()) == internals.storage_key(x.untyped_storage())
+
+
+def test_is_python_number() -> None:
+    for own in (torch.tensor(2), torch.tensor(2.5), torch.tensor(True), torch.tensor(2.5, dtype=torch.float64), torch.tensor(2, dtype=torch.uint8)):
+        assert not internals.is_python_number(own)
+
+    number: Any = torch.mul(torch.ones(1, requires_grad=True), 2.5).grad_fn
+    assert internals.is_python_number(number._saved_other) and number._saved_other.item() == 2.5
+
+
+def test_questions_to_the_dispatcher() -> None:
+    assert internals.has_backend_kernel("aten::add.Tensor", "CPU") and not internals.has_backend_kernel("aten::zeros_like", "CPU")
+    assert internals.is_dispatched("aten::add.Tensor") and not internals.is_dispatched("aten::add.int")
+
+
+def test_pytree() -> None:
+    assert internals.pytree.tree_map(lambda v: v + 1, {"a": [1, (2,)]}) == {"a": [2, (3,)]}
+    assert internals.pytree.tree_leaves({"a": [1, (2,)]}) == [1, 2]
+
+
+def test_default_device_modes() -> None:
+    assert torch.ones in internals.factories() and torch.add not in internals.factories()
+    with torch.device("meta"):
+        assert isinstance(internals.function_modes()[0], internals.DeviceContext)
+    assert not any(isinstance(mode, internals.DeviceContext) for mode in internals.function_modes())
+
+
+def test_autograd_s_numbers() -> None:
+    x = torch.ones(1, requires_grad=True)
+    before = internals.sequence_number()
+    y = x * 2
+    assert internals.sequence_number() == before + 1
+    assert internals.autograd_node() is None and internals.graph_task() == -1
+    seen: list[tuple[str, int]] = []
+
+    class Look(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, value: torch.Tensor) -> torch.Tensor:
+            return value.clone()
+
+        @staticmethod
+        def backward(context: Any, *grads: Any) -> Any:
+            seen.append((internals.autograd_node().name(), internals.graph_task()))
+            return grads[0]
+
+    Look.apply(y).backward()  # type: ignore[no-untyped-call]
+    assert seen[0][0] == "LookBackward" and seen[0][1] >= 0
+
+
+def test_what_dynamo_keeps() -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x * 2
+
+    torch.compiler.reset()
+    assert internals.dynamo_is_loaded()
+    breaks, ended = len(internals.graph_break_reasons()), []
+    callbacks = internals.compile_callbacks()
+
+    def end(arguments: Any) -> None:
+        ended.append(arguments)
+
+    callbacks.register_end_callback(end)
+    try:
+        torch.compile(broken, backend="eager")(torch.ones(2))
+    finally:
+        callbacks.remove_end_callback(end)
+    assert len(internals.graph_break_reasons()) == breaks + 1 and ended
+    assert internals.graph_break_reasons()[-1].user_stack[-1].name == "broken"
+    assert "broken" in {metrics.co_name for metrics in internals.compilation_metrics()}
+    internals.drop_dynamo_claims()
+
+
+def test_tolerate_compile_errors() -> None:
+    def fails(graph: Any, inputs: Any) -> Any:
+        raise ValueError("no")
+
+    compiled = torch.compile(lambda x: x + 1, backend=fails)
+    with internals.tolerate_compile_errors():
+        assert compiled(torch.ones(1)).item() == 2
+    torch.compiler.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
+        compiled(torch.ones(1))
