@@ -160,12 +160,13 @@ def _source(plan: Plan) -> str:
         *_RUN[plan.in_place],
         "    entry.last = tick()",
         "    if entry.checked: check(plan, outputs.pop())",
-        "    if modes.blocking or (observer is not None and observer.blocking): block(outputs)",
+        f"    if modes.blocking or (observer is not None and observer.blocking): {_WAIT[plan.return_count == 1]}",
         *_results(plan, tensors_at),
     ]
     return "\n".join(lines) + "\n"
 
 
+_WAIT = {True: "outputs[0].block_until_ready()", False: "block(outputs)"}
 _RUN = {
     False: ["    outputs = entry.execute(arrays).consume_with_handlers(entry.handlers)"],
     True: [  # the target's array is donated: see Executable.run_into
@@ -220,10 +221,11 @@ def _is_number_like(a: Argument) -> bool:
 def _results(plan: Plan, tensors_at: list[int]) -> list[str]:
     buffers = "[" + ", ".join(f"b{i}" for i in tensors_at) + "]"
     if len(tensors_at) > 1:
-        buffers = f"[b for b in {buffers} if b is not None]"
+        some_missing = " or ".join(f"b{i} is None" for i in tensors_at)
+        buffers = f"[b for b in {buffers} if b is not None] if {some_missing} else {buffers}"
     if plan.in_place:
         return [
-            f"    if observer is not None: observer.op(entry.info, start, now(), {buffers}, (b0,))",
+            f"    if observer is not None: observer.op(entry.info, start, now(), ({buffers}), (b0,))",
             "    return arg0",
         ]
     if plan.return_count > 1:
@@ -231,17 +233,17 @@ def _results(plan: Plan, tensors_at: list[int]) -> list[str]:
             "    results = tuple([None if f is None else wrap(x, f.size, f.dtype, f.stride) for f, x in entry.pair(outputs)])",
             "    if observer is not None:",
             "        made = [r.untyped_storage().buffer for r in results if r is not None]",
-            f"        observer.op(entry.info, start, now(), {buffers}, made)",
+            f"        observer.op(entry.info, start, now(), ({buffers}), made)",
             "    return results",
         ]
     return [
         "    f = entry.fresh[0]",
         "    if f.stride is None:",
         "        result = create(f.size, f.dtype)",
-        "        made = result.untyped_storage().buffer = Buffer(outputs[0], f.layout, f.layout.nbytes)",
+        "        made = result.untyped_storage().buffer = Buffer(outputs[0], f.layout, f.layout.nbytes, False)",
         "    else:",
         "        result = wrap(outputs[0], f.size, f.dtype, f.stride)",
         "        made = result.untyped_storage().buffer",
-        f"    if observer is not None: observer.op(entry.info, start, now(), {buffers}, (made,))",
+        f"    if observer is not None: observer.op(entry.info, start, now(), ({buffers}), (made,))",
         "    return result",
     ]
