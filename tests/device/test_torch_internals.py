@@ -124,6 +124,19 @@ def test_questions_to_the_dispatcher() -> None:
     assert internals.is_dispatched("aten::add.Tensor") and not internals.is_dispatched("aten::add.int")
 
 
+def test_torch_dispatch_mode_sees_operators() -> None:
+    seen: list[str] = []
+
+    class Look(internals.TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Look():
+        assert (torch.ones(1, device="tpu") * 2).device.type == "tpu"
+    assert seen == ["aten.ones.default", "aten.mul.Tensor"]
+
+
 def test_pytree() -> None:
     assert internals.pytree.tree_map(lambda v: v + 1, {"a": [1, (2,)]}) == {"a": [2, (3,)]}
     assert internals.pytree.tree_leaves({"a": [1, (2,)]}) == [1, 2]

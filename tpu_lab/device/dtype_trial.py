@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from . import _torch_internals as internals
 from .call import Call, NumberSlot, TensorSlot
 from .plan import Plan
 
@@ -25,7 +26,7 @@ _TRIED = frozenset(
 _ABOUT_DTYPES = re.compile(r"not implemented for|support|dtype|scalar type|boolean|addcdiv|floating point number")
 _OF_THE_CPU_ONLY = re.compile(r"for '(Half|BFloat16|ComplexHalf|Float8\w*|Float4\w*|UInt\w+)'|for bfloat16|Half|BFloat16|complex32")
 """Dtypes that CPU kernels lack here and there while devices have them."""
-_SCRATCH = torch._C.Generator("cpu")
+_SCRATCH = internals.Generator("cpu")
 
 
 def refuse_unsupported_dtypes(plan: Plan, call: Call) -> None:
