@@ -281,7 +281,7 @@ def _fresh(meta: torch.Tensor | None) -> FreshResult | None:
 
 def fresh_result(size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> FreshResult:
     """Describes a result of this geometry."""
-    plain = stride == contiguous_stride(size) or 0 in size
+    plain = stride == contiguous_stride(size) and 0 not in size
     return FreshResult(size, None if plain else stride, dtype, layout_of(extent(size, stride), dtype))
 
 

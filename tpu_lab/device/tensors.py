@@ -83,7 +83,8 @@ def wrap(array: jax.Array | None, size: Any, dtype: torch.dtype, stride: Any = N
     layout = _layouts.get((count, dtype)) or layout_of(count, dtype)
     storage = tensor.untyped_storage()
     storage.buffer = Buffer(array, layout, layout.nbytes)  # type: ignore[attr-defined]
-    if stride is not None and stride != contiguous_stride(size):
+    if not count or (stride is not None and stride != contiguous_stride(size)):  # what C++ makes of an empty size has strides of 0
+        stride = stride or contiguous_stride(tuple(size))
         internals.point_at(tensor, storage, 0, size, stride)
         storage.buffer.sized = True  # type: ignore[attr-defined]
     return tensor
