@@ -91,6 +91,13 @@ def call(found: Lowering, op: torch._ops.OpOverload, args: tuple[Any, ...], kwar
         return jax.jit(run)(*arrays)
 
 
+def lowering_of(overload: str) -> Lowering:
+    """The lowering of an overload, which has to have one."""
+    found = find(overload)
+    assert found is not None, overload
+    return found
+
+
 def compare(actual: Any, expected: Any, note: str, rtol: float | None = None, atol: float | None = None) -> None:
     if isinstance(expected, torch.Tensor):
         assert actual is not None, f"{note}: no result"

@@ -10,24 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from tests.lowering.replay import Replay, call, compare, to_array, to_tensor
+from tests.lowering.replay import Replay, call, compare, lowering_of, to_array, to_tensor
 from tpu_lab.lowering.promotion import Number
-from tpu_lab.lowering.registry import Lowering, find
 from tpu_lab.lowering.rng import Rng
 
 aten = torch.ops.aten
 STATE = (1234, 5)
-
-
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
-def lowering_of(overload: str) -> Lowering:
-    found = find(overload)
-    assert found is not None
-    return found
 
 
 def run(overload: str, *args: Any, scale: float | None = None, random: bool = False) -> Any:

@@ -15,11 +15,6 @@ aten = torch.ops.aten
 FORWARD, BACKWARD = "convolution", "convolution_backward"
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def conv_arguments(
     spatial: tuple[int, ...], kernel: int, dtype: torch.dtype, *, groups: int = 1, multiplier: int = 2, channels: int = 4, **window: Any
 ) -> tuple[Any, ...]:

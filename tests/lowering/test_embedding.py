@@ -15,11 +15,6 @@ from tpu_lab.lowering.registry import find
 aten = torch.ops.aten
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_embedding_opinfo(dtype: torch.dtype) -> None:
     overloads = {"embedding", "embedding_dense_backward"}

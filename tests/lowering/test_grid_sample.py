@@ -13,11 +13,6 @@ from tests.lowering.replay import Replay
 PADDINGS = ["zeros", "border", "reflection"]
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def check(rank: int, mode: str, padding: str, align_corners: bool, dtype: torch.dtype = torch.float32) -> None:
     """A third of the places lies outside the image, some far outside."""
     size = (5, 6, 4)[:rank]

@@ -15,11 +15,6 @@ aten = torch.ops.aten
 REDUCTIONS = ["none", "mean", "sum"]
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 OPINFO: list[tuple[str, set[str], int]] = [
     ("nn.functional.mse_loss", {"mse_loss", "mse_loss_backward"}, 4),
     ("nn.functional.smooth_l1_loss", {"smooth_l1_loss", "smooth_l1_loss_backward"}, 4),

@@ -8,21 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.lowering.replay import Replay, call, check_opinfo, compare, to_tensor
-from tpu_lab.lowering.registry import Lowering, find
+from tests.lowering.replay import Replay, call, check_opinfo, compare, lowering_of, to_tensor
 
 aten = torch.ops.aten
-
-
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
-def lowering_of(overload: str) -> Lowering:
-    found = find(overload)
-    assert found is not None
-    return found
 
 
 OPINFO: list[tuple[str, set[str], int]] = [

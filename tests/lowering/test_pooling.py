@@ -13,11 +13,6 @@ from tests.lowering.replay import Replay, check_opinfo
 aten = torch.ops.aten
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 OPINFO: list[tuple[str, set[str], int]] = [
     ("nn.functional.max_pool2d", {"max_pool2d_with_indices", "max_pool2d_with_indices_backward"}, 4),
     ("nn.functional.max_pool3d", {"max_pool3d_with_indices", "max_pool3d_with_indices_backward"}, 3),

@@ -14,11 +14,6 @@ aten = torch.ops.aten
 N, INPUT, H = 3, 5, 4
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def run(overload: str, *args: Any) -> Any:
     found = find(overload)
     assert found is not None

@@ -29,11 +29,6 @@ MODES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def check(overload: str, x: torch.Tensor, **how: Any) -> None:
     """Forward and backward of `interpolate`, replayed."""
     x = x.requires_grad_(x.is_floating_point())

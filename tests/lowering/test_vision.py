@@ -14,11 +14,6 @@ aten = torch.ops.aten
 FLOATS = (torch.float32, torch.bfloat16)
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def test_unfold_opinfo() -> None:
     assert set(check_opinfo("nn.functional.unfold", FLOATS, {"im2col", "col2im"}, limit=5)) == {"im2col", "col2im"}
 
