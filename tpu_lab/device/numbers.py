@@ -10,8 +10,8 @@ import numpy as np
 from ..xla import _jax_internals as jax_internals
 from . import seeds
 
-_LIMIT = 4096
-"""How many values of a kind are kept: those of a schedule never come again, those of a model are few."""
+_LIMIT = 1024
+"""How many values of a kind are kept. An array takes 3.5 kB; the numbers of a schedule never come again, those of a model are few."""
 _NUMPY = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 _floats: dict[Any, jax.Array] = {}
 _integers: dict[int, jax.Array] = {}
