@@ -144,6 +144,7 @@ def test_other_json_is_no_run(tmp_path: Path, data: object) -> None:
         gzip.compress(b"{}")[:-6],
         gzip.compress(b'{"a": ' + b"9" * 10_000 + b"}"),
     ],
+    ids=["empty", "text", "json", "cut at once", "no json", "deep", "cut at the end", "a long number"],
 )
 def test_other_files_are_no_run(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
