@@ -97,3 +97,20 @@ def test_gradients_of_complex_functions() -> None:
         return x.grad
 
     agree(differentiate, rtol=1e-5, atol=1e-6)
+
+
+def test_a_program_for_plain_tensors_is_not_taken_for_their_conjugates() -> None:
+    """The kernels that see a pending conjugation or sign, each called on a plain tensor of the same geometry before."""
+
+    def compute(device: str) -> Any:
+        a = torch.tensor([[1 + 2j, 3 - 4j], [5j, 1]], device=device)
+        found = []
+        for b in (a, a.conj(), a, a.conj()):
+            v = b.reshape(-1)
+            found += [b.clone(), b @ a, a @ b, b @ b, torch.addmm(a, b, a), torch.addmm(b, a, a), torch.dot(v, a.reshape(-1)), b.repeat_interleave(2)]
+            found += [torch.bmm(b[None], a[None]), torch.baddbmm(a[None], a[None], b[None]), torch.empty_like(a).copy_(b), torch.vdot(v, v)]
+        for c in (a.imag, a.conj().imag, a.imag, a.conj().imag):
+            found += [c.clone(), c.repeat_interleave(2), torch.zeros(2, 2, device=device).copy_(c), c.neg()]
+        return found
+
+    agree(compute)

@@ -133,8 +133,9 @@ def _source(plan: Plan) -> str:
     tensors_at = [i for i, a in enumerate(plan.arguments) if a.kind == "tensor"]
     lines = [f"def kernel({_signature(plan.arguments)}):", "    observer = events.observer", "    if observer is not None: start = now()"]
     key: list[str] = []
+    pending = _pending(plan)
     for i, a in enumerate(plan.arguments):
-        lines += _take(i, a, general)
+        lines += _take(i, a, pending, general)
         key.append(f"*k{i}" if a.kind == "tensor" else f"k{i}")
     for x in tensors_at:
         lines += [f"    if b{x} is b{y} and b{y} is not None: {general}" for y in tensors_at if y < x]
@@ -187,7 +188,13 @@ def _append_inputs(i: int, a: Argument, moving: bool) -> str:
     return f"if moves[{i}]: arrays.append(integer(o{i}))\n        " + number
 
 
-def _take(i: int, a: Argument, general: str) -> list[str]:
+def _pending(plan: Plan) -> list[str]:
+    """Methods that tell of a conjugation or sign still to apply: torch leaves it to operators registered for that, and applies it before all others."""
+    kinds = {"Conjugate": "is_conj", "Negative": "is_neg"}
+    return [method for key, method in kinds.items() if internals.has_backend_kernel(plan.op.name(), key)]
+
+
+def _take(i: int, a: Argument, pending: list[str], general: str) -> list[str]:
     name = _variable(i, a)
     if a.kind == "tensor":
         geometry = f"b{i}.layout, {name}.shape, {name}.stride(), {name}.dtype"
@@ -198,6 +205,7 @@ def _take(i: int, a: Argument, general: str) -> list[str]:
             f"        b{i} = a{i} = None; n{i} = number({name}); k{i} = ({name}.__class__,)",
             f"    elif {name} is None: b{i} = a{i} = None; k{i} = (None,)",
             "    else:",
+            *(f"        if {name}.{method}(): {general}" for method in pending),
             f"        b{i} = getattr({name}.untyped_storage(), 'buffer', None)",
             f"        if b{i} is None: {general}",
             f"        a{i} = b{i}.array",
