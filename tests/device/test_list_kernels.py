@@ -87,6 +87,20 @@ def test_aliases() -> None:
         assert torch.equal(torch.cat([x[:2], x[4:]]).cpu(), torch.tensor([0.0, 1, 4, 5]))
 
 
+def test_in_place_with_aliases() -> None:
+    both(lambda x, y: torch._foreach_addcmul_(x, y, y, value=0.5), some(3, 4), some(3, 4))
+    both(lambda x, y: torch._foreach_addcmul_(x, y, [y[1], y[0], y[2]], value=0.5), some(3, 4), some(3, 4))
+    both(lambda x: torch._foreach_add_(x, x), some(3, 4))
+    both(lambda x, y: torch._foreach_add_(x, [y[0], y[0], x[2]], alpha=2), some(3, 4), some(3, 4))
+
+
+def test_which_tensor_comes_again_belongs_to_the_program() -> None:
+    a, b, c = (t.to("tpu") for t in some(3, 2))
+    for _ in range(2):
+        for order in ([a, b, a], [a, b, b], [a, b, c], [a, a, b], [a[:1], b, a[1:]]):
+            assert torch.equal(torch.cat(order).cpu(), torch.cat([t.cpu() for t in order]))
+
+
 def test_parameters_in_one_flat_buffer() -> None:
     def step(flat: list[Tensor], gradients: list[Tensor]) -> None:
         views = [flat[0][:4], flat[0][4:10].view(2, 3)]

@@ -38,26 +38,38 @@ class _Unusual(Exception):
 
 
 class _Scan:
-    """One pass over a call's arguments: the key, the buffers, and what may become an input (offsets as int, numbers as arrays)."""
+    """One pass over a call's arguments: the key, the buffers, and what may become an input (offsets as int, numbers as arrays).
 
-    __slots__ = ("arrays", "buffers", "inputs", "key")
+    The first `written` tensors are written to; a buffer of theirs may not come again.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("arrays", "buffers", "inputs", "key", "positions", "written")
+
+    def __init__(self, written: int) -> None:
         self.key: list[Any] = [torch.get_default_dtype()]
         self.buffers: list[memory.Buffer] = []
+        self.positions: dict[memory.Buffer, int] = {}
         self.arrays: list[Any] = []
         self.inputs: list[Any] = []
+        self.written = written
 
     def list(self, values: Any) -> None:
-        """A list of tensors. Raises _Unusual for a tensor of another device or an absent one."""
-        buffers, arrays, inputs, key = self.buffers, self.arrays, self.inputs, self.key
+        """A list of tensors. Raises _Unusual for a tensor of another device, an absent one, and a written one that comes again."""
+        buffers, arrays, inputs, key, positions = self.buffers, self.arrays, self.inputs, self.key, self.positions
         key.append(len(values))
         for tensor in values:
             buffer = None if tensor is None else getattr(tensor.untyped_storage(), "buffer", None)
             if buffer is None:
                 raise _Unusual
-            buffers.append(buffer)
-            arrays.append(buffer.array if buffer.array is not None else tensors.array_of(buffer))
+            count = len(buffers)
+            position = positions.setdefault(buffer, count)
+            if position == count:
+                buffers.append(buffer)
+                arrays.append(buffer.array if buffer.array is not None else tensors.array_of(buffer))
+            elif position < self.written:
+                raise _Unusual
+            else:
+                key.append(("again", position))
             offset = tensor.storage_offset()
             inputs.append(offset)
             key += (buffer.layout, tensor.shape, tensor.stride(), tensor.dtype)
@@ -102,21 +114,19 @@ def list_kernel(plan: Plan) -> Callable[..., Any]:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         start = time.perf_counter_ns() if events.observer is not None else 0
         values = args + defaults[len(args) : positional] + tuple([kwargs.get(name, default) for name, default in keywords])
-        scan = _Scan()
+        scan = _Scan(len(args[0]) if plan.in_place else 0)
         try:
             for kind, value in zip(kinds, values, strict=True):
                 scan.argument(value, kind)
         except _Unusual:
             return strict.run(plan, args, kwargs)
-        if len(set(scan.buffers)) < len(scan.buffers):
-            return strict.run(plan, args, kwargs)
         key = tuple(scan.key)
         entry = quick.get(key)
         if entry is None:
             return _learn(plan, quick, key, args, kwargs)
-        if entry.general or (plan.in_place and (state.journals or any(b.shared for b in scan.buffers[: len(args[0])]))):
+        if entry.general or (plan.in_place and (state.journals or any(b.shared for b in scan.buffers[: scan.written]))):
             return strict.run(plan, args, kwargs)
-        return _run(plan, entry, scan, start, args[0])
+        return _run(plan, entry, scan, start)
 
     return kernel
 
@@ -147,8 +157,8 @@ def _inputs(call: Call) -> tuple[bool, ...]:
     return tuple(found)
 
 
-def _run(plan: Plan, entry: Any, scan: _Scan, start: int, first: Any) -> Any:
-    """Runs a learned program; `first` is the call's first argument."""
+def _run(plan: Plan, entry: Any, scan: _Scan, start: int) -> Any:
+    """Runs a learned program."""
     observer = events.observer
     if memory.ledger.live + entry.bytes > memory.ledger.limit:
         memory.refuse(entry.bytes, plan.aten)
@@ -167,7 +177,7 @@ def _run(plan: Plan, entry: Any, scan: _Scan, start: int, first: Any) -> Any:
         strict.wait(outputs)
     if plan.in_place:
         if observer is not None:
-            observer.op(entry.info, start, time.perf_counter_ns(), buffers, buffers[: len(first)])
+            observer.op(entry.info, start, time.perf_counter_ns(), buffers, buffers[: scan.written])
         return None
     results = [tensors.wrap(array, f.size, f.dtype, f.stride) for f, array in zip(entry.fresh, outputs, strict=True)]
     if observer is not None:
