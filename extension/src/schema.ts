@@ -286,7 +286,7 @@ readonly writes: readonly (readonly number[])[];
 export interface IProgram {
 /** The ATen overload, `aten.add_.Tensor`, or the name of a compiled graph. */
 readonly op: string;
-/** One of `xla host view fallback copy compiled aten`. */
+/** How the op ran: `xla` one compiled program; `host` a host kernel, not yet worth a compile; `view` no program; `fallback` CPU fallback; `copy` a transfer; `compiled` a graph of torch.compile; `aten` a kernel of PyTorch's own (other devices). */
 readonly kind: string;
 readonly inputs: readonly ITensorSpec[];
 readonly outputs: readonly ITensorSpec[];
