@@ -189,7 +189,7 @@ def _append_inputs(i: int, a: Argument, moving: bool) -> str:
 
 
 def _pending(plan: Plan) -> list[str]:
-    """Methods that tell of a conjugation or sign still to apply: torch leaves it to operators registered for that, and applies it before all others."""
+    """Methods that tell of a conjugation or sign still to apply: torch leaves it to operators registered for that, else applies it first."""
     kinds = {"Conjugate": "is_conj", "Negative": "is_neg"}
     return [method for key, method in kinds.items() if internals.has_backend_kernel(plan.op.name(), key)]
 
