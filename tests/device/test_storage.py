@@ -168,3 +168,14 @@ def test_layouts_the_device_does_not_have_are_refused_by_name(make: object) -> N
 
 def test_jagged_tensors_work() -> None:
     agree(lambda device: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged, device=device).values() * 2)
+
+
+def test_storages_are_made_by_their_constructors() -> None:
+    """As a DataLoader's worker does that collates tensors of the device."""
+    storage = torch.UntypedStorage(16, device="tpu")
+    assert (storage.nbytes(), storage.device.type) == (16, "tpu")
+    shared = torch.ones(2, device="tpu")._typed_storage()._new_shared(4, device="tpu")
+    target = torch.ones(2, device="tpu").new(shared).resize_(2, 2)
+    assert torch.stack([torch.ones(2, device="tpu")] * 2, out=target).tolist() == [[1, 1], [1, 1]]
+    assert torch.UntypedStorage([1, 2, 3], device="tpu").tolist() == [1, 2, 3]
+    assert torch.UntypedStorage(4).device.type == "cpu"

@@ -189,6 +189,15 @@ def getitem(self: Any, at: Any) -> Any:
     return raw.item() if isinstance(at, int) else raw.untyped_storage()
 
 
+def make(cls: Any, original: Callable[..., Any], *args: Any, device: Any = None, **kwargs: Any) -> Any:
+    """`UntypedStorage(nbytes, device="tpu")` or of a sequence of bytes. torch's own constructor would ask an allocator the device does not have."""
+    if device is None or torch.device(device).type != "tpu":
+        return original(cls, *args, **kwargs) if device is None else original(cls, *args, device=device, **kwargs)
+    host = original(cls, *args, **kwargs)
+    raw = torch.empty(0, dtype=torch.uint8).set_(host)
+    return from_bytes(raw.zero_() if args and isinstance(args[0], int) else raw)
+
+
 def is_pinned(self: Any, device: Any = None) -> bool:
     """False: pinned memory is the host's."""
     return False
@@ -234,6 +243,8 @@ def apply() -> None:
     for name, ours in methods.items():
         _for_ours(name, ours)
     _for_ours("data_ptr", tensor_data_ptr, torch.Tensor)
+    original_new = _Storage.__new__
+    _Storage.__new__ = lambda cls, *args, **kwargs: make(cls, original_new, *args, **kwargs)
     original_to = UntypedStorage.to
 
     @functools.wraps(original_to)
