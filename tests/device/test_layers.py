@@ -143,3 +143,16 @@ def test_transformer_layers() -> None:
         return out, x.grad, fast, heads(y, y, y, attn_mask=causal), heads.eval()(y, y, y, need_weights=False)[0]
 
     agree(run, rtol=1e-4, atol=1e-5)
+
+
+def test_transformer_encoder_with_padding_in_evaluation() -> None:
+    """torch would make nested tensors here; what stands in padded places is nobody's business."""
+
+    def run(device: str) -> Any:
+        encoder = seeded(lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), device).eval()
+        padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2]).to(device)
+        with torch.no_grad():
+            out = encoder(torch.linspace(-1, 1, 80).sin().reshape(2, 5, 8).to(device), src_key_padding_mask=padding)
+        return out * ~padding[..., None]
+
+    agree(run, rtol=1e-4, atol=1e-5)

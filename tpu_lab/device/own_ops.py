@@ -48,6 +48,11 @@ def fused_sdp_choice(*args: Any, **kwargs: Any) -> int:
     return int(torch.nn.attention.SDPBackend.OVERRIDEABLE.value)
 
 
+def nested_from_mask_is_left_aligned(t: torch.Tensor, mask: torch.Tensor) -> bool:
+    """`_nested_tensor_from_mask_left_aligned`: no, so that `nn.TransformerEncoder` keeps its padded tensors; nested ones the device cannot have."""
+    return False
+
+
 def data_dependent(op: Any) -> Callable[..., Any]:
     """A kernel for an operator whose result size depends on values: the host counts, which is one sync, recorded as such."""
 
@@ -79,6 +84,7 @@ OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "record_stream": record_stream,
     "conj_physical_": conj_physical_,
     "_fused_sdp_choice": fused_sdp_choice,
+    "_nested_tensor_from_mask_left_aligned": nested_from_mask_is_left_aligned,
     "_has_same_storage_numel": sized(torch.ops.aten._has_same_storage_numel.default),
     "_new_zeros_with_same_feature_meta": sized(torch.ops.aten._new_zeros_with_same_feature_meta.default),
     **{
