@@ -76,7 +76,7 @@ class Call:
     shared: bool
 
 
-@functools.lru_cache(maxsize=65536)
+@functools.lru_cache(maxsize=16384)
 def _placement(count: int, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> tuple[bool, bool]:
     """Whether a tensor in a storage of `count` elements of its dtype is a part that may lie elsewhere too, and is aligned then."""
     moves = extent(size, stride) not in (0, count)

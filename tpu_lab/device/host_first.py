@@ -31,10 +31,11 @@ SIGHTINGS = 3
 """A host-run shape seen so often is worth a program."""
 _WAITING = 16
 _DUTY = 0.5
-_LIMIT = 200_000
+_LIMIT = 100_000
 
 _families: dict[Any, set[int]] = {}
-_seen: dict[Any, int] = {}
+_seen: dict[int, int] = {}
+"""How often the host ran a call, by the hash of its key: the keys themselves would take 1 kB each, and a mix-up only compiles early."""
 
 
 def family(call: Call) -> Any:
@@ -79,7 +80,7 @@ def run(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], c
     end = time.perf_counter_ns()
     if len(_seen) > _LIMIT:
         _seen.clear()
-    key = (plan.name, call.key)
+    key = hash((plan.name, call.key))
     sightings = _seen[key] = _seen.get(key, 0) + 1
     if sightings == SIGHTINGS or (sightings > SIGHTINGS and sightings % 16 == 0):
         _worker.offer(compile_later(plan, dataclasses.replace(call, buffers=[])))
