@@ -218,3 +218,13 @@ def test_moves_on_the_cpu_alone_are_torchs_own() -> None:
     module.to(torch.float64).to("cpu").float()
     assert module[0].weight is weight
     assert not torch.__future__.get_swap_module_params_on_conversion()
+
+
+def test_a_graph_older_than_the_move_refuses_its_backward() -> None:
+    net = torch.nn.Linear(2, 2)
+    loss = net(torch.ones(1, 2)).sum()
+    net.to("tpu")
+    with pytest.raises(RuntimeError, match="moved to another device"):
+        loss.backward()
+    net(torch.ones(1, 2, device="tpu")).sum().backward()
+    assert net.weight.grad is not None and net.weight.grad.device.type == "tpu"

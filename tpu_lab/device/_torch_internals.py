@@ -81,12 +81,24 @@ def call_composite(op: Any) -> Callable[..., Any]:
 
 
 def swap_contents(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Exchanges what two tensor objects are; False where torch refuses (C++ refers weakly to one of them, as autocast's cache does)."""
+    """Exchanges what two tensor objects are; False where torch refuses (C++ refers weakly to one of them, as autocast's cache does).
+
+    A graph that still holds `one` would give its gradient to `other`; its backward raises RuntimeError instead.
+    """
+    if one.is_leaf and one.requires_grad and one._use_count() > 1:
+        torch.autograd.graph.get_gradient_edge(one).node.register_prehook(_refuse_gradient)
     try:
         _C._swap_tensor_impl(one, other)
     except RuntimeError:
         return False
     return True
+
+
+def _refuse_gradient(gradients: Any) -> Any:
+    raise RuntimeError(
+        "backward() of a graph that was made before its parameters moved to another device. Move the module before the forward pass, "
+        "or after backward()."
+    )
 
 
 def storage_key(storage: Any) -> int:
