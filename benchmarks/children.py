@@ -16,12 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .timing import BUSY_SHARE, waited_share
+from .timing import BUSY_SHARE, Neighbours
 
 THREADS = 2
 """Cores and threads of everything that is compared, on any machine."""
 SECONDS = 900
 ROOT = Path(__file__).parent.parent
+disturbed: list[str] = []
+"""A sentence for each measurement that was not alone on the machine."""
 
 
 def measure(function: Callable[..., Any], *arguments: Any, threads: int = THREADS, environment: dict[str, str] | None = None) -> Any:
@@ -41,8 +43,9 @@ def measure(function: Callable[..., Any], *arguments: Any, threads: int = THREAD
     if done.returncode:
         raise RuntimeError(f"{function.__module__}.{function.__name__}{arguments} failed:\n{done.stderr[-2000:]}")
     answer = json.loads(done.stdout.splitlines()[-1])
-    if answer["waited"] > BUSY_SHARE:
-        print(f"  {function.__name__}{arguments} stood in line for {answer['waited']:.0%} of its time: the machine is not quiet", file=sys.stderr)
+    if answer["others"] > BUSY_SHARE:
+        disturbed.append(f"other processes used {answer['others']:.0%} of the processors during {function.__module__}.{function.__name__}{arguments}")
+        print(f"  {disturbed[-1]}", file=sys.stderr)
     return answer["result"]
 
 
@@ -50,8 +53,9 @@ def main() -> None:
     """The child's side."""
     module, function, arguments = sys.argv[1:4]
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
+    neighbours = Neighbours()
     result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
-    print(json.dumps({"result": result, "waited": waited_share()}), flush=True)
+    print(json.dumps({"result": result, "others": neighbours.share()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import dispatch, generation, imports, memory, programs, report, training
+from .children import disturbed
 from .figure import Figure
 from .timing import busy_machine
 
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found += SECTIONS[name](options.quick)
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
     print(report.as_text(found))
+    if disturbed:
+        busy = busy or f"{disturbed[0]}; {len(disturbed)} measurements were disturbed"
     command = " ".join(["python -m benchmarks.device", *(f"--only {n}" for n in options.only or ()), *(["--quick"] if options.quick else [])])
     if options.json:
         report.write_json(options.json, found, command, busy)

@@ -1,4 +1,4 @@
-"""Times that can be trusted: minimum of short blocks, the allocator kept from giving pages back, a process that knows how long it waited.
+"""Times that can be trusted: minimum of short blocks, the allocator kept from giving pages back, an eye on other processes.
 
 Why: fresh pages of an allocation cost more than a small operator, so `mallopt` keeps them; a block that another process
 interrupted is slow, never fast, so the minimum of many blocks is the figure; torch's and XLA's thread pools slow each other
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-BUSY_SHARE = 0.1
-"""A process that waited for a processor longer than this share of its time measured the neighbours too."""
+BUSY_SHARE = 0.05
+"""Where other processes use more than this share of the processors, times are theirs too."""
 
 
 def keep_pages() -> None:
@@ -41,13 +41,32 @@ def fastest(call: Callable[[], object], calls: int, blocks: int) -> float:
     return min(times) / calls
 
 
-def waited_share() -> float:
-    """How much of this process's time its threads stood in line for a processor, 0 to 1; 0 where Linux does not tell."""
-    ran = waited = 0
-    for task in Path("/proc/self/task").glob("*/schedstat"):
-        on, line, _ = task.read_text().split()
-        ran, waited = ran + int(on), waited + int(line)
-    return waited / (ran + waited) if ran else 0.0
+class Neighbours:
+    """What other processes use of the machine's processors from now on."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._used = _used_seconds() - _own_seconds()
+
+    def share(self) -> float:
+        """Their share of all processor time so far, 0 to 1; 0 where there is no /proc."""
+        time_there_was = (time.perf_counter() - self._start) * (os.cpu_count() or 1)
+        return max(_used_seconds() - _own_seconds() - self._used, 0.0) / time_there_was
+
+
+def _used_seconds() -> float:
+    """Processor seconds used on the machine since it started, what a hypervisor took away too."""
+    try:
+        with open("/proc/stat") as f:
+            user, nice, system, _idle, _waiting, irq, softirq, steal = (int(n) for n in f.readline().split()[1:9])
+    except OSError:
+        return 0.0  # macOS: only the load average tells there
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def busy_machine() -> str:
