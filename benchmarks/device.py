@@ -2,7 +2,7 @@
 
     python -m benchmarks.device [--only NAME] [--quick] [--json FILE]
 
-A full run writes the table into `docs/performance.md`. It wants a quiet machine: nothing else on the cores it measures with.
+A full run writes the table into `docs/performance.md`. It wants a quiet machine, and Linux, whose /proc it reads.
 """
 
 from __future__ import annotations
