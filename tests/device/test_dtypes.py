@@ -146,3 +146,10 @@ def test_comparisons_refuse_what_torch_refuses() -> None:
     both_refuse(lambda device: torch.tensor([1j], device=device) < 1, RuntimeError)
     both_refuse(lambda device: -torch.ones(2, dtype=torch.bool, device=device), RuntimeError, "Negation")
     both_refuse(lambda device: torch.ones(2, dtype=torch.int64, device=device).mean(), RuntimeError, "could not infer output dtype")
+
+
+@pytest.mark.parametrize("source", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("target", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_numbers_beyond_the_range_of_float8(source: torch.dtype, target: torch.dtype) -> None:
+    values = torch.tensor([1000.0, -1e9, float("inf"), -float("inf"), float("nan"), 464, 480, -240, 57344, 61440, 0.3], dtype=source)
+    agree(lambda device: values.to(device).to(target).to(torch.float32))

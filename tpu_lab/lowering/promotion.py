@@ -60,8 +60,15 @@ def default_float() -> np.dtype:
     return to_jax(torch.get_default_dtype())
 
 
+_SATURATING = np.dtype(jnp.float8_e4m3fn)
+
+
 def cast(value: Array, dtype: Any) -> Array:
-    """`value.to(dtype)` with PyTorch's rules: a float goes to an integer by truncation and wraps (through int64), anything but 0 is True."""
+    """`value.to(dtype)` with PyTorch's rules.
+
+    A float goes to an integer by truncation and wraps (through int64), anything but 0 is True, and what is beyond the range of
+    float8_e4m3fn (infinities too) becomes its largest number.
+    """
     dtype = np.dtype(dtype)
     if value.dtype == dtype:
         return value
@@ -71,6 +78,9 @@ def cast(value: Array, dtype: Any) -> Array:
         value = lax.convert_element_type(value, np.dtype(np.uint8))  # XLA makes a choice of a mask times x, and False * nan would be 0
     if is_complex(value.dtype) and not is_complex(dtype):
         value = lax.real(value)
+    if dtype == _SATURATING and is_floating(value.dtype) and value.dtype.itemsize > 1:
+        limit = torch.finfo(torch.float8_e4m3fn).max
+        value = lax.clamp(value.dtype.type(-limit), value, value.dtype.type(limit))
     if is_floating(value.dtype) and is_integral(dtype) and dtype.itemsize < 8:
         return lax.convert_element_type(lax.convert_element_type(value, np.dtype(np.int64)), dtype)
     return lax.convert_element_type(value, dtype)
