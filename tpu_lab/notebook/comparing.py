@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -112,7 +112,7 @@ class _Comparison:
             self._before.restore()
             spent = time.perf_counter() - started
             last = done + 1 == most or (not self._options.repeat and spent + spent / max(done, 1) > REPEAT_SECONDS)
-            with self._around(leg.mode), ExitStack() as stack:
+            with self._around(leg.mode, same_numbers=stays and last), ExitStack() as stack:
                 if not (stays and last):
                     stack.enter_context(capture_output())
                 with leg.clock:
@@ -122,14 +122,18 @@ class _Comparison:
                 return
 
     @contextmanager
-    def _around(self, mode: Mode) -> Iterator[None]:
-        """The surroundings of one run of a mode."""
+    def _around(self, mode: Mode, same_numbers: bool = True) -> Iterator[None]:
+        """The surroundings of one run of a mode.
+
+        `same_numbers` lets a CPU run draw the device's random numbers, which puts Python into every one of its operators:
+        a run that is only timed goes without.
+        """
         if mode is not CPU:
             with surroundings(self._lab, self._options):
                 yield
             return
         replace_by_twins(self._before.reachable, self._shell.user_ns, self._options.device)
-        with OnCpu(self._options.device), self._lab.replay_on_cpu():
+        with OnCpu(self._options.device), self._lab.replay_on_cpu() if same_numbers else nullcontext():
             yield
 
 
