@@ -66,3 +66,16 @@ def test_random_operators_and_those_with_an_index_check_never_run_on_the_host(op
 
     assert not host_first.can_run_on_host(plan_for(op))
     assert host_first.can_run_on_host(plan_for(aten.mul.Tensor))
+
+
+def test_what_does_not_fit_is_refused_on_the_host_too() -> None:
+    for n in range(3, 12):
+        torch.ones(n, device="tpu")
+    before = torch.tpu.get_memory_limit()  # type: ignore[attr-defined]
+    torch.tpu.set_memory_limit(torch.tpu.memory_allocated() + 1000)  # type: ignore[attr-defined]
+    try:
+        with pytest.raises(torch.OutOfMemoryError, match="tpu out of memory"):
+            torch.ones(1001, device="tpu")
+        torch.ones(101, device="tpu")
+    finally:
+        torch.tpu.set_memory_limit(before)  # type: ignore[attr-defined]

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
+import math
 import queue
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from ..lowering import bounds
 from . import _torch_internals as internals
-from . import events, program_cache
+from . import events, memory, program_cache
 from .call import Call, NumberSlot, Static, TensorSlot, input_types
 from .events import OpProgram
 from .fallback import run_on_cpu
 from .plan import Plan
-from .program import written_slots
+from .program import meta_results, written_slots
 
 COMPILED_AT_ONCE = 6
 """How many shapes of a family compile at first sight."""
@@ -34,8 +37,8 @@ _DUTY = 0.5
 _LIMIT = 100_000
 
 _families: dict[Any, set[int]] = {}
-_seen: dict[int, int] = {}
-"""How often the host ran a call, by the hash of its key: the keys themselves would take 1 kB each, and a mix-up only compiles early."""
+_seen: dict[int, tuple[int, int]] = {}
+"""How often the host ran a call and how many bytes its results take, by the hash of its key: the keys themselves would take 1 kB each."""
 
 
 def family(call: Call) -> Any:
@@ -75,14 +78,18 @@ def wants_host(plan: Plan, call: Call) -> bool:
 
 def run(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], compile_later: Callable[[Plan, Call], Callable[[], None]]) -> Any:
     """Runs a call with torch's CPU kernel on the device's memory. `compile_later(plan, call)` gives the job that makes its program."""
+    key = hash((plan.name, call.key))
+    sightings, nbytes = _seen.get(key) or (0, _result_bytes(plan, call))
+    if memory.ledger.live + nbytes > memory.ledger.limit:
+        memory.refuse(nbytes, plan.aten)
     start = time.perf_counter_ns()
     result, crossing = run_on_cpu(plan.op, args, kwargs)
     end = time.perf_counter_ns()
     if len(_seen) > _LIMIT:
         _seen.clear()
-    key = hash((plan.name, call.key))
-    sightings = _seen[key] = _seen.get(key, 0) + 1
-    if sightings == SIGHTINGS or (sightings > SIGHTINGS and sightings % 16 == 0):
+    sightings += 1
+    _seen[key] = sightings, nbytes
+    if (sightings == SIGHTINGS or (sightings > SIGHTINGS and sightings % 16 == 0)) and not _worker.jobs.full():
         _worker.offer(compile_later(plan, dataclasses.replace(call, buffers=[])))
     if events.observer is not None:
         outputs = crossing.device_results(result)
@@ -90,6 +97,25 @@ def run(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], c
         written = [call.buffers[s.storage] for s in written_slots(plan, call)]
         events.observer.op(info, start, end, call.buffers, [*crossing.buffers(outputs), *written])
     return result
+
+
+def _result_bytes(plan: Plan, call: Call) -> int:
+    """What a call's results take; 0 if it cannot be much. Raises what PyTorch raises for these arguments."""
+    if plan.in_place or plan.out or _WIDEST * _elements_at_most(call.arguments) < memory.ledger.limit - memory.ledger.live:
+        return 0
+    return sum(m.numel() * m.element_size() for m in meta_results(plan, call) if m is not None)
+
+
+_WIDEST = 16
+
+
+def _elements_at_most(value: Any) -> float:
+    """A bound for the elements of an operator's results: the product of all sizes and numbers it is given (a meta kernel takes 0.4 ms)."""
+    if isinstance(value, torch.Tensor):
+        return 1.0 + value.numel()
+    if isinstance(value, (list, tuple)):
+        return math.prod(map(_elements_at_most, value), start=1.0)
+    return 1.0 + abs(value) if isinstance(value, (int, float)) else 1.0
 
 
 class _Worker:

@@ -5,6 +5,7 @@ An overload is served by the lowering of its functional twin: `add_.Tensor` and 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -49,6 +50,11 @@ class Plan:
     return_count: int
     programs: dict[Any, Any] = field(default_factory=dict)
     host_kernel: bool | None = None
+
+    @functools.cached_property
+    def functional_base(self) -> str:
+        """The functional operator's name without overload: `arange` for `arange.out`, `add` for `add_.Tensor`."""
+        return registry_name(self.functional or self.op).partition(".")[0]
 
     @property
     def aten(self) -> str:

@@ -79,10 +79,23 @@ class Entry:
 def run(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs an operator that has a lowering. Raises PyTorch's exception for a call PyTorch refuses."""
     call = split(plan, args, kwargs)
-    if plan.lowering is not None and plan.lowering.wants_out_specs:
-        # numbers decide the size of the result: the size belongs to the key
-        call = dataclasses.replace(call, key=(*call.key, *(None if m is None else tuple(m.shape) for m in meta_results(plan, call))))
+    if plan.functional_base in _SIZED_BY_NUMBERS:
+        call = dataclasses.replace(call, key=(*call.key, _length(plan, call)))
     return run_call(plan, call, args, kwargs)
+
+
+_SIZED_BY_NUMBERS = frozenset({"arange", "range"})
+"""Factories whose numbers, which are arguments of the program, decide the size of the result: the size belongs to the key."""
+
+
+def _length(plan: Plan, call: Call) -> int:
+    """The elements of a range: counted here for small integers, by PyTorch's meta kernel for all else (and for what it refuses)."""
+    given = {a.name: value for a, value in zip(plan.arguments, call.arguments, strict=True)}
+    start, end, step = given.get("start", 0), given["end"], given.get("step", 1)
+    if plan.functional_base == "arange" and all(v.__class__ is int and abs(v) < 2**52 for v in (start, end, step)) and (end - start) * step > 0:
+        return -((start - end) // step)  # type: ignore[no-any-return]
+    (meta,) = meta_results(plan, call)
+    return 0 if meta is None else meta.numel()
 
 
 def run_call(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
