@@ -18,7 +18,7 @@ def child(use):
             use()
             print("no error", flush=True)
         except BaseException as error:
-            print(type(error).__name__, str(error)[:50], flush=True)
+            print(type(error).__name__, str(error)[:49], flush=True)
         os._exit(0)
     start = time.time()
     while os.waitpid(pid, os.WNOHANG) == (0, 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,6 +70,8 @@ def meta_results(plan: Plan, call: Call) -> tuple[torch.Tensor | None, ...]:
 
 def _shapes_by_jax(plan: Plan, call: Call, lowering: Lowering) -> tuple[torch.Tensor | None, ...]:
     """The results' shapes and dtypes as jax sees the lowering; row-major."""
+    avals = [layout.aval() for layout in call.layouts] + [aval(a.shape, a.dtype) for a in call.inputs]
+    call = without_operands(call)
 
     def function(*arrays: jax.Array) -> list[Any]:
         count = len(call.layouts)
@@ -77,7 +80,6 @@ def _shapes_by_jax(plan: Plan, call: Call, lowering: Lowering) -> tuple[torch.Te
             named["rng"] = Rng(arrays[-1])
         return flatten(lowering.function(*positional, **named))
 
-    avals = [layout.aval() for layout in call.layouts] + [aval(a.shape, a.dtype) for a in call.inputs]
     avals += [aval((2,), np.uint64)] if lowering.random else []
     with jax.enable_x64(True):
         shapes = jax.eval_shape(function, *avals)
@@ -91,19 +93,6 @@ def meta_arguments(plan: Plan, call: Call) -> tuple[list[Any], dict[str, Any]]:
     named: dict[str, Any] = {}
     storages: dict[int, torch.Tensor] = {}
 
-    def meta(slot: Any, value: Any) -> Any:
-        if isinstance(slot, TensorSlot):
-            base = storages.get(slot.storage)
-            if base is None:
-                base = storages[slot.storage] = torch.empty(call.layouts[slot.storage].nbytes, dtype=torch.uint8, device="meta")
-            at = value.storage_offset()
-            return torch.empty(0, dtype=slot.dtype, device="meta").set_(base.untyped_storage(), at, slot.size, slot.stride)
-        if isinstance(slot, NumberSlot) and isinstance(value, torch.Tensor) and not slot.weak:
-            return torch.empty((), dtype=value.dtype, device="meta")
-        if isinstance(slot, tuple):
-            return [meta(s, v) for s, v in zip(slot, value, strict=True)]
-        return value
-
     for argument, slot, value in zip(plan.arguments, call.slots, call.arguments, strict=True):
         if argument.name in plan.out:
             continue
@@ -116,13 +105,27 @@ def meta_arguments(plan: Plan, call: Call) -> tuple[list[Any], dict[str, Any]]:
         if argument.name in ("device", "pin_memory", "layout"):
             converted: Any = torch.device("meta") if argument.name == "device" and value is not None else None
         else:
-            converted = meta(slot, value)
+            converted = _meta(slot, value, call, storages)
         if argument.keyword_only:
             if converted is not None or value is not None:
                 named[argument.name] = converted
         else:
             positional.append(converted)
     return positional, named | dtype_of_target(plan, call)
+
+
+def _meta(slot: Any, value: Any, call: Call, storages: dict[int, torch.Tensor]) -> Any:
+    """An argument with meta tensors; `storages` holds the ones made so far. (No closure: one that calls itself would keep the tensors alive.)"""
+    if isinstance(slot, TensorSlot):
+        base = storages.get(slot.storage)
+        if base is None:
+            base = storages[slot.storage] = torch.empty(call.layouts[slot.storage].nbytes, dtype=torch.uint8, device="meta")
+        return torch.empty(0, dtype=slot.dtype, device="meta").set_(base.untyped_storage(), value.storage_offset(), slot.size, slot.stride)
+    if isinstance(slot, NumberSlot) and isinstance(value, torch.Tensor) and not slot.weak:
+        return torch.empty((), dtype=value.dtype, device="meta")
+    if isinstance(slot, tuple):
+        return [_meta(s, v, call, storages) for s, v in zip(slot, value, strict=True)]
+    return value
 
 
 def read_slot(slot: TensorSlot, storages: Sequence[jax.Array], inputs: Sequence[jax.Array]) -> jax.Array:
@@ -164,6 +167,11 @@ def covers(slot: TensorSlot, count: int) -> bool:
     return slot.moving is None and extent(slot.size, slot.stride) == count and int(np.prod(slot.size)) == count and slot.offset == 0
 
 
+def without_operands(call: Call) -> Call:
+    """A call as a program may keep it: jax's caches hold on to what they traced, and memory must not stay alive for that."""
+    return dataclasses.replace(call, buffers=[], inputs=[], arguments=[], generator=None)
+
+
 def bind(plan: Plan, call: Call, storages: Sequence[jax.Array], inputs: Sequence[jax.Array]) -> tuple[list[Any], dict[str, Any]]:
     """The arguments a lowering receives (see `tpu_lab.lowering.registry`)."""
 
@@ -199,7 +207,7 @@ def dtype_of_target(plan: Plan, call: Call) -> dict[str, Any]:
     """The `dtype` of a factory's functional form, which its `out=` form leaves to the tensor it is given; empty where there is none."""
     if not plan.out or all(a.name != "dtype" for a in plan_for(plan.functional).arguments) or any(a.name == "dtype" for a in plan.arguments):
         return {}
-    return {"dtype": next(v.dtype for a, v in zip(plan.arguments, call.arguments, strict=True) if a.name in plan.out)}
+    return {"dtype": next(s.dtype for a, s in zip(plan.arguments, call.slots, strict=True) if a.name in plan.out)}
 
 
 def flatten(result: Any) -> list[Any]:
@@ -220,6 +228,8 @@ def written_slots(plan: Plan, call: Call) -> list[TensorSlot]:
 
 def trace(plan: Plan, call: Call, lowering: Lowering, metas: Sequence[torch.Tensor | None]) -> Traced:
     """Describes the program of a call served by `lowering`, whose results PyTorch describes as `metas`."""
+    avals = [layout.aval() for layout in call.layouts] + [aval(a.shape, a.dtype) for a in call.inputs]
+    call = without_operands(call)
     written = written_slots(plan, call)
     storage_order = tuple(dict.fromkeys(s.storage for s in written))
     returns_fresh = not plan.in_place and not plan.out
@@ -255,7 +265,7 @@ def trace(plan: Plan, call: Call, lowering: Lowering, metas: Sequence[torch.Tens
         outputs += [storages[i] for i in storage_order]
         return outputs if flag is None else [*outputs, flag]
 
-    avals = [call.layouts[i].aval() for i in needed] + [aval(a.shape, a.dtype) for a in call.inputs]
+    avals = [*(avals[i] for i in needed), *avals[len(call.layouts) :]]
     if lowering.random:
         avals.append(aval((2,), np.uint64))
     traced = Traced(function, avals, fresh, needed, storage_order, check is not None, lowering.random)
