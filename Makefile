@@ -30,8 +30,10 @@ demo: $(VENV)/.demo ## run the main job: train on digits in three modes, MiniLM 
 lab: $(VENV)/.demo ## open JupyterLab on notebooks/
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
+# The browser tests run by themselves: playwright keeps an event loop running in its thread, which other tests do not expect.
 test: lint $(VENV)/.test ## lint, then every test: unit, cases, browser, notebooks
-	$(PY) -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile --ignore=tests/browser $(PYTEST_ARGS)
+	$(PY) -m pytest tests/browser $(PYTEST_ARGS)
 
 lint: $(VENV)/.test extension/node_modules/.installed ## ruff, mypy; tsc, eslint, prettier and the unit tests of the extension
 	$(BIN)/ruff check .
