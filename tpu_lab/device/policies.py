@@ -65,7 +65,7 @@ def for_xla() -> dict[str, object]:
         if name == "xla_optimization_level":
             found["xla_backend_optimization_level"] = _LEVELS.get(value, value)
         elif name != "xla_memory_fitting_level":
-            found[name] = value
+            found[name] = {"true": True, "false": False}.get(value.lower(), value)
     if allow_excess_precision:
         found["xla_allow_excess_precision"] = True
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from typing import Any
 
@@ -101,7 +102,7 @@ def get_device_capability(device: Any = None, /) -> dict[str, Any]:
 
 
 def apply() -> None:
-    """Patches the functions of `torch.accelerator`, for `tpu` only (the accelerator of a process with this device is always `tpu`)."""
+    """Patches `Tensor.record_stream` and the functions of `torch.accelerator`; the accelerator of a process with this device is always `tpu`."""
     accelerator: Any = torch.accelerator
     ours = {
         "memory_stats": memory_stats,
@@ -123,6 +124,15 @@ def apply() -> None:
         "set_device_idx": set_device_index,
         "get_device_capability": get_device_capability,
     }
+    tensor: Any = torch.Tensor
+    record_stream = tensor.record_stream
+
+    @functools.wraps(record_stream)
+    def record(self: torch.Tensor, stream: Any) -> None:
+        if self.device.type != "tpu":  # C++ knows no stream of the device; arrays live as long as somebody holds them
+            record_stream(self, stream)
+
+    tensor.record_stream = record
     for name, function in ours.items():
         setattr(accelerator, name, function)
         if hasattr(accelerator.memory, name):
