@@ -85,7 +85,7 @@ def swap_contents(one: torch.Tensor, other: torch.Tensor) -> bool:
 
     A graph that still holds `one` would give its gradient to `other`; its backward raises RuntimeError instead.
     """
-    if one.is_leaf and one.requires_grad and one._use_count() > 1:
+    if one.is_leaf and one.requires_grad and one._use_count() > 1:  # type: ignore[attr-defined]
         torch.autograd.graph.get_gradient_edge(one).node.register_prehook(_refuse_gradient)
     try:
         _C._swap_tensor_impl(one, other)

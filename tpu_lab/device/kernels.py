@@ -14,7 +14,7 @@ import torch
 
 from ..lowering import registry
 from . import _torch_internals as internals
-from . import attention, factories, fallback, fastpath, faults, list_kernels, masks, races, refusals, strict, transfer, views
+from . import factories, fallback, fastpath, faults, list_kernels, masks, races, refusals, strict, transfer, views
 from .decomposed import run_decomposed
 from .own_ops import OWN_KERNELS
 from .plan import functional_twin, is_composite, is_view, plan_for, registry_name
@@ -70,7 +70,6 @@ def register_all() -> int:
             continue
         done.add(name)
         aten.impl(name, kernel_for(overload), "PrivateUse1")
-    attention.register(aten)
     return len(done)
 
 
