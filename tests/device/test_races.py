@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import pytest
 import torch
 
 import tpu_lab  # noqa: F401  registers the device
+from tpu_lab.device import host_first
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:
@@ -47,6 +49,14 @@ def test_no_update_of_a_common_tensor_gets_lost() -> None:
     x.add_(1).zero_()
     in_threads(8, lambda i: [x.add_(1) for _ in range(40)] and None)
     assert x.tolist() == [320.0] * 1000
+
+
+def test_no_update_by_a_host_kernel_gets_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_first, "COMPILED_AT_ONCE", 0)
+    monkeypatch.setattr(host_first, "SIGHTINGS", 10**9)
+    x = torch.zeros(1001, device="tpu")
+    in_threads(8, lambda i: [x.add_(1) for _ in range(40)] and None)
+    assert x.tolist() == [320.0] * 1001
 
 
 def test_reading_while_others_write() -> None:

@@ -5,6 +5,7 @@ Results are written back for every argument the schema marks as written, so runn
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +13,13 @@ from typing import Any
 import torch
 
 from ..errors import OperatorNotSupportedError
-from . import checks, events, policies, seeds, tensors
+from . import checks, events, policies, races, seeds, tensors
 from .events import OpProgram, TensorType
 from .host import alias_on_host, host_view, own
 from .memory import Buffer
 from .tensors import array_of, buffer_of
+
+_writing = threading.Lock()
 
 
 class Crossing:
@@ -25,6 +28,7 @@ class Crossing:
     def __init__(self, writes: bool) -> None:
         self.writes = writes
         self.flats: dict[int, tuple[Buffer, torch.Tensor]] = {}
+        self.read: dict[int, Any] = {}
         self.bytes_out = 0
         self.bytes_in = 0
         self.seen: list[torch.Tensor] = []
@@ -41,8 +45,10 @@ class Crossing:
         buffer = buffer_of(value)
         found = self.flats.get(buffer.id)
         if found is None:
-            flat = alias_on_host(array_of(buffer), buffer.layout.torch_dtype)
+            array = array_of(buffer)
+            flat = alias_on_host(array, buffer.layout.torch_dtype)
             if self.writes:
+                self.read[buffer.id] = array
                 flat = flat.clone()
             found = self.flats[buffer.id] = (buffer, flat)
             self.bytes_out += buffer.nbytes
@@ -60,7 +66,12 @@ class Crossing:
                 value.resize_(host.shape)
                 value.copy_(host)
                 return
-            tensors.replace(buffer, own(flat.clone()))
+            new = own(flat.clone())
+            with _writing:
+                if buffer.array is not self.read[buffer.id] or buffer.array.is_deleted():
+                    raise races.Overtaken("another thread wrote to this tensor at the same time")
+                tensors.replace(buffer, new)
+            self.read[buffer.id] = new  # a list may name a storage twice
             self.bytes_in += buffer.nbytes
         elif isinstance(value, (list, tuple)):
             for part in value:

@@ -163,3 +163,10 @@ def finish() -> None:
     """Waits until the background compiler has nothing to do (for tests and benchmarks)."""
     if _worker.thread is not None:
         _worker.jobs.join()
+
+
+def forget() -> None:
+    """Waits for the background compiler, then takes every shape as never seen (tests that count programs start here)."""
+    finish()
+    _families.clear()
+    _seen.clear()

@@ -164,14 +164,7 @@ def _run(plan: Plan, entry: Any, scan: _Scan, start: int) -> Any:
         memory.refuse(entry.bytes, plan.aten)
     buffers = scan.buffers
     arrays = scan.arrays + [numbers.integer(x) if x.__class__ is int else x for x, is_input in zip(scan.inputs, entry.moves, strict=True) if is_input]
-    done: list[Any] = []
-    try:
-        entry.executable.run_into(done, arrays)
-    finally:
-        if done and plan.in_place:
-            for buffer, array in zip(buffers, done[0], strict=False):
-                buffer.array = array
-    outputs = done[0]
+    outputs = strict.run_and_write(entry.executable, arrays, buffers[: scan.written] if plan.in_place else [], 0)
     entry.last = program_cache.tick()
     if modes.blocking or (observer is not None and observer.blocking):
         strict.wait(outputs)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import jax
@@ -43,6 +45,7 @@ class Entry:
         "handlers",
         "info",
         "last",
+        "made",
         "moves",
         "needed",
         "random",
@@ -62,6 +65,7 @@ class Entry:
         self.written = traced.written
         self.donated = tuple(i for i in traced.written if i in traced.needed)
         self.checked = traced.checked
+        self.made = sum(f is not None for f in traced.fresh)
         self.random = traced.random
         self.rng_steps = traced.rng_steps
         self.bytes = sum(0 if f is None else f.layout.nbytes for f in traced.fresh)
@@ -187,15 +191,7 @@ def execute(plan: Plan, call: Call, entry: Entry) -> Any:
     arrays += call.inputs
     if entry.random:
         arrays.append(random_state(call.generator, entry.rng_steps))
-    done: list[list[jax.Array]] = []
-    try:
-        entry.executable.run_into(done, arrays)
-    finally:
-        if done and entry.written:
-            new = done[0][len(done[0]) - len(entry.written) - entry.checked :]
-            for position, array in zip(entry.written, new, strict=False):
-                tensors.replace(buffers[position], array)
-    outputs = done[0]
+    outputs = run_and_write(entry.executable, arrays, [buffers[i] for i in entry.written], entry.made)
     entry.last = program_cache.tick()
     if entry.checked:
         check(plan, outputs.pop())
@@ -208,6 +204,30 @@ def execute(plan: Plan, call: Call, entry: Entry) -> Any:
     elif modes.blocking:
         wait(outputs)
     return hand_out(plan, call, results)
+
+
+_set_array: Callable[[Buffer, Any], None] = vars(Buffer)["array"].__set__
+_exhaust = deque[None](maxlen=0).extend
+
+
+def run_and_write(executable: Executable, arrays: list[jax.Array], targets: list[Buffer], first: int) -> list[jax.Array]:
+    """Runs a program and gives `targets` their new arrays, which are its results from number `first` on. Returns all results.
+
+    Ctrl-C can come after any call, and an array that was donated is gone once the program ran. So the program runs within one
+    call of C, and storing what it made is one more, prepared before and made whatever comes.
+    """
+    if state.journals:
+        for buffer in targets:
+            state.about_to_write(buffer)
+    done: list[list[jax.Array]] = []
+    stored = map(_set_array, targets, islice(chain.from_iterable(done), first, None))
+    try:
+        executable.run_into(done, arrays)
+    finally:
+        _exhaust(stored)
+    for buffer in targets:
+        buffer.shared = False
+    return done[0]
 
 
 def gather(buffer: Buffer, donated: bool) -> jax.Array:

@@ -161,15 +161,8 @@ class GraphProgram:
         arrays = [strict.gather(b, i in built.donated) for i, b in enumerate(buffers)] + splitter.inputs
         if self.lowered.random:
             arrays.append(random_state(generator, built.steps))
-        done: list[list[jax.Array]] = []
-        try:
-            built.executable.run_into(done, arrays)
-        finally:
-            if done and built.written:
-                new = done[0][len(done[0]) - len(built.written) - built.checked :]
-                for position, array in zip(built.written, new, strict=False):
-                    tensors.replace(buffers[position], array)
-        made = done[0]
+        fresh_count = sum(isinstance(o, FreshResult) for o in built.outputs)
+        made = strict.run_and_write(built.executable, arrays, [buffers[i] for i in built.written], fresh_count)
         built.last = program_cache.tick()
         if built.checked:
             checks.defer(made.pop(), self.name, memory.user_line())
