@@ -13,7 +13,12 @@ from ._autoload import autoload
 
 autoload()
 
-_LAZY = {"Run": "tpu_lab.record", "runs": "tpu_lab.recording.store", "load_ipython_extension": "tpu_lab.notebook.extension"}
+_LAZY = {
+    "Run": "tpu_lab.record",
+    "Program": "tpu_lab.record",
+    "runs": "tpu_lab.recording.store",
+    "load_ipython_extension": "tpu_lab.notebook.extension",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> Run:
     """Reads a run from `path`. Raises as `Run.load` says."""
     name = Path(path).name
     with open(path, "rb") as file:
-        text = _inflate(file.read, name, limits)
+        text = inflate(file.read, name, limits)
     return parse(text, name)
 
 
@@ -82,13 +82,18 @@ def from_json(data: Any, name: str = "the record") -> Run:
     """Parsed JSON data as a run; checks version, types and indices."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise RecordError(f"{name} is not a saved run", accepted=f"a file written by Run.save (format {FORMAT})")
-    _check_version(data.get("schema"), name)
+    check_version(data.get("schema"), SCHEMA_VERSION, name)
     try:
-        run: Run = _reader(Run)(data, "")
+        run: Run = read_value(Run, data)
         check(run)
-    except (_Mismatch, BrokenReference) as mismatch:
+    except (Mismatch, BrokenReference) as mismatch:
         raise RecordError(f"{name} is damaged at {mismatch}", remedy="save the run again with Run.save") from None
     return run
+
+
+def read_value(kind: Any, data: Any) -> Any:
+    """JSON data as a value of a dataclass (or another annotated type). Raises `Mismatch` naming the place that does not fit."""
+    return _reader(kind)(data, "")
 
 
 def to_data(value: Any) -> Any:
@@ -100,19 +105,20 @@ def to_data(value: Any) -> Any:
     return value
 
 
-def _check_version(version: Any, name: str) -> None:
+def check_version(version: Any, known: str, name: str) -> None:
+    """Refuses a record of a newer major schema version than `known`. Raises RecordError, RecordTooNewError."""
     parts = str(version).split(".")
     if len(parts) != 2 or not all(p.isascii() and p.isdigit() and len(p) < 6 for p in parts):
-        raise RecordError(f"{name} has no readable schema version", accepted=f"a version like {SCHEMA_VERSION}")
-    if int(parts[0]) > int(SCHEMA_VERSION.split(".")[0]):
+        raise RecordError(f"{name} has no readable schema version", accepted=f"a version like {known}")
+    if int(parts[0]) > int(known.split(".")[0]):
         raise RecordTooNewError(
             f"{name} was saved with schema {version}",
-            accepted=f"schema {SCHEMA_VERSION.split('.')[0]}.x in this version of tpu_lab",
+            accepted=f"schema {known.split('.')[0]}.x in this version of tpu_lab",
             remedy="pip install -U tpu-lab",
         )
 
 
-def _inflate(read: Callable[[int], bytes], name: str, limits: Limits) -> bytes:
+def inflate(read: Callable[[int], bytes], name: str, limits: Limits) -> bytes:
     """Unpacks gzip piece by piece; stops as soon as a limit is passed."""
     unpack = zlib.decompressobj(31)
     pieces: list[bytes] = []
@@ -155,7 +161,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-class _Mismatch(Exception):
+class Mismatch(Exception):
     """Data that does not fit the type at a path."""
 
     def __init__(self, path: str, wanted: str) -> None:
@@ -182,7 +188,7 @@ def _reader(kind: Any) -> Reader:
 def _scalar(kind: type, wanted: str) -> Reader:
     def read(data: Any, path: str) -> Any:
         if type(data) is not kind:
-            raise _Mismatch(path, wanted)
+            raise Mismatch(path, wanted)
         return data
 
     return read
@@ -190,13 +196,13 @@ def _scalar(kind: type, wanted: str) -> Reader:
 
 def _read_float(data: Any, path: str) -> float:
     if type(data) not in (int, float) or abs(data) > 1e300 or not math.isfinite(data):
-        raise _Mismatch(path, "a finite number")
+        raise Mismatch(path, "a finite number")
     return float(data)
 
 
 def _read_text(data: Any, path: str) -> str:
     if type(data) is not str or (not data.isascii() and any("\ud800" <= c <= "\udfff" for c in data)):
-        raise _Mismatch(path, "text")
+        raise Mismatch(path, "text")
     return data
 
 
@@ -208,10 +214,10 @@ def _tuple_reader(item: Any) -> Reader:
 
     def read(data: Any, path: str) -> tuple[Any, ...]:
         if type(data) is not list:
-            raise _Mismatch(path, "a list")
+            raise Mismatch(path, "a list")
         if item is int:  # the long columns: checked without a call per value
             if not all(type(v) is int for v in data):
-                raise _Mismatch(path, "whole numbers")
+                raise Mismatch(path, "whole numbers")
             return tuple(data)
         return tuple(read_item(v, f"{path}[{i}]") for i, v in enumerate(data))
 
@@ -224,13 +230,13 @@ def _dataclass_reader(kind: type[Any]) -> Reader:
 
     def read(data: Any, path: str) -> Any:
         if type(data) is not dict:
-            raise _Mismatch(path, "an object")
+            raise Mismatch(path, "an object")
         prefix = f"{path}." if path else ""
         given = {name: read_field(data[name], prefix + name) for name, read_field in readers.items() if name in data}
         try:
             return kind(**given)
         except TypeError:
             missing = [name for name in readers if name not in given]
-            raise _Mismatch(path, f"the fields {', '.join(missing)}") from None
+            raise Mismatch(path, f"the fields {', '.join(missing)}") from None
 
     return read

@@ -21,25 +21,26 @@ def check(run: Run) -> None:
     for name in ("made_by", "born", "died", "spec"):
         _require(len(getattr(run.storages, name)) == storages, f"storages.{name}: another length than storages.nbytes")
     locations, specs = len(run.locations), len(run.memory.specs)
-    _within(run.ops.program, 0, len(run.programs), "ops.program")
-    _within(run.ops.module, -1, len(run.modules), "ops.module")
-    _within(run.ops.location, -1, locations, "ops.location")
-    _within(run.ops.cell_location, -1, locations, "ops.cell_location")
+    within(run.ops.program, 0, len(run.programs), "ops.program")
+    within(run.ops.module, -1, len(run.modules), "ops.module")
+    within(run.ops.location, -1, locations, "ops.location")
+    within(run.ops.cell_location, -1, locations, "ops.cell_location")
     for name in ("reads", "writes"):
-        _within((i for row in getattr(run.ops, name) for i in row), 0, storages, f"ops.{name}")
-    _within(run.storages.spec, -1, specs, "storages.spec")
-    _within((place.source for place in run.locations), 0, len(run.sources), "locations.source")
-    _within((line.source for line in run.lines), 0, len(run.sources), "lines.source")
-    _within((tensor.storage for tensor in run.memory.largest), -1, storages, "memory.largest.storage")
-    _within((tensor.location for tensor in run.memory.largest), -1, locations, "memory.largest.location")
-    _within((line.location for line in run.memory.lines), -1, locations, "memory.lines.location")
+        within((i for row in getattr(run.ops, name) for i in row), 0, storages, f"ops.{name}")
+    within(run.storages.spec, -1, specs, "storages.spec")
+    within((place.source for place in run.locations), 0, len(run.sources), "locations.source")
+    within((line.source for line in run.lines), 0, len(run.sources), "lines.source")
+    within((tensor.storage for tensor in run.memory.largest), -1, storages, "memory.largest.storage")
+    within((tensor.location for tensor in run.memory.largest), -1, locations, "memory.largest.location")
+    within((line.location for line in run.memory.lines), -1, locations, "memory.lines.location")
     for name in ("syncs", "fallbacks", "graph_breaks", "recompiles", "failures", "findings"):
         rows = getattr(run, name)
-        _within((row.location for row in rows), -1, locations, f"{name}.location")
-        _within((row.cell_location for row in rows), -1, locations, f"{name}.cell_location")
+        within((row.location for row in rows), -1, locations, f"{name}.location")
+        within((row.cell_location for row in rows), -1, locations, f"{name}.cell_location")
 
 
-def _within(indices: Iterable[int], low: int, length: int, what: str) -> None:
+def within(indices: Iterable[int], low: int, length: int, what: str) -> None:
+    """Raises BrokenReference unless every index is at least `low` and below `length`; `what` names the field."""
     for index in indices:
         if not low <= index < length:
             raise BrokenReference(f"{what}: {index} points nowhere")

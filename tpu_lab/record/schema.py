@@ -1,4 +1,7 @@
-"""The JSON schema of a saved run, made from the dataclasses. `python -m tpu_lab.record.schema` writes `schema.json` beside this file."""
+"""The JSON schemas of a saved run and of a program, made from the dataclasses.
+
+`python -m tpu_lab.record.schema` writes `schema.json` and `program_schema.json` beside this file.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +14,41 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from .program import PROGRAM_FORMAT, PROGRAM_SCHEMA_VERSION, Program
 from .run import FORMAT, SCHEMA_VERSION, Run
 
 PATH = Path(__file__).with_name("schema.json")
+PROGRAM_PATH = Path(__file__).with_name("program_schema.json")
 _SCALARS = {int: "integer", float: "number", str: "string", bool: "boolean"}
 
 
 def build() -> dict[str, Any]:
-    """The schema (JSON Schema 2020-12). Unknown fields are allowed: a newer minor version adds some."""
+    """The schema of a run (JSON Schema 2020-12). Unknown fields are allowed: a newer minor version adds some."""
+    return _document(Run, FORMAT, SCHEMA_VERSION)
+
+
+def build_program() -> dict[str, Any]:
+    """The schema of a program."""
+    return _document(Program, PROGRAM_FORMAT, PROGRAM_SCHEMA_VERSION)
+
+
+def text(built: dict[str, Any] | None = None) -> str:
+    """A schema (default: a run's) as the text of its file."""
+    return json.dumps(built or build(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _document(kind: type[Any], format: str, version: str) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
-    root = _reference(Run, definitions)
-    run = definitions.pop("Run")
-    run["properties"]["format"] = {"const": FORMAT}
-    run["properties"]["schema"] = {
+    _reference(kind, definitions)
+    root = definitions.pop(kind.__name__)
+    root["properties"]["format"] = {"const": format}
+    root["properties"]["schema"] = {
         "type": "string",
-        "pattern": rf"^{SCHEMA_VERSION.split('.')[0]}\.\d+$",
-        "description": run["properties"]["schema"]["description"],
+        "pattern": rf"^{version.split('.')[0]}\.\d+$",
+        "description": root["properties"]["schema"]["description"],
     }
-    assert root == {"$ref": "#/$defs/Run"}
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Run", "version": SCHEMA_VERSION}
-    return {**head, **run, "$defs": dict(sorted(definitions.items()))}
-
-
-def text() -> str:
-    """The schema as the text of `schema.json`."""
-    return json.dumps(build(), indent=1, ensure_ascii=False) + "\n"
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": kind.__name__, "version": version}
+    return {**head, **root, "$defs": dict(sorted(definitions.items()))}
 
 
 def _reference(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -86,4 +99,5 @@ def field_descriptions(kind: type) -> dict[str, str]:
 
 if __name__ == "__main__":
     PATH.write_text(text(), encoding="utf-8")
-    sys.stdout.write(f"{PATH.name} written\n")
+    PROGRAM_PATH.write_text(text(build_program()), encoding="utf-8")
+    sys.stdout.write(f"{PATH.name} and {PROGRAM_PATH.name} written\n")
