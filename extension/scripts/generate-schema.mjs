@@ -51,6 +51,12 @@ const shapes = Object.entries(kinds).map(([name, kind]) => {
 text +=
   '/** The fields of each type: a scalar or the name of a type, `[]` for a list, `?` for a value that may be null. */\n';
 text += `export const SHAPES: Readonly<Record<string, Readonly<Record<string, string>>>> = { ${shapes.join(', ')} };\n`;
+const defaults = Object.entries(kinds).map(([name, kind]) => {
+  const given = Object.entries(kind.properties).filter(([, entry]) => 'default' in entry);
+  return `${name}: { ${given.map(([field, entry]) => `${field}: ${JSON.stringify(entry.default)}`).join(', ')} }`;
+});
+text += '/** What a field is in a run saved by a minor version that did not have it. */\n';
+text += `export const DEFAULTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = { ${defaults.join(', ')} };\n`;
 
 // Left alone when nothing changed, so that make sees no newer file.
 if (!existsSync(outPath) || readFileSync(outPath, 'utf8') !== text) {

@@ -4,6 +4,7 @@
  */
 
 import {
+  DEFAULTS,
   FORMAT,
   SCHEMA_VERSION,
   SHAPES,
@@ -37,8 +38,7 @@ export function readRun(data: unknown): IRun {
       `This run was saved with schema ${String(data.schema).slice(0, 20)}; this version of TPU Lab reads ${major}.x. Next: update tpu-lab.`
     );
   }
-  check('Run', data, '');
-  const run = data as unknown as IRun;
+  const run = completed('Run', data, '') as IRun;
   for (const [name, column] of Object.entries(run.ops)) {
     if (column.length !== run.ops.id.length) {
       throw new RunError(`This run is damaged at ops.${name}: it has another length than ops.id.`);
@@ -47,36 +47,41 @@ export function readRun(data: unknown): IRun {
   return run;
 }
 
-function check(shape: string, value: unknown, path: string): void {
+/** The value with the fields that the minor version which saved it did not have. Throws RunError if it does not fit the shape. */
+function completed(shape: string, value: unknown, path: string): unknown {
   const damaged = (): RunError =>
     new RunError(`This run is damaged at ${path || 'the top'}: expected ${shape}.`);
   if (shape.endsWith('?')) {
-    if (value !== null) {
-      check(shape.slice(0, -1), value, path);
-    }
-  } else if (shape.endsWith('[]')) {
+    return value === null ? null : completed(shape.slice(0, -1), value, path);
+  }
+  if (shape.endsWith('[]')) {
     if (!Array.isArray(value)) {
       throw damaged();
     }
     const item = shape.slice(0, -2);
     const scalar = SCALARS[item];
     if (!scalar) {
-      value.forEach((entry, i) => check(item, entry, `${path}[${i}]`));
-    } else if (!value.every(scalar)) {
+      return value.map((entry, i) => completed(item, entry, `${path}[${i}]`));
+    }
+    if (!value.every(scalar)) {
       throw damaged();
     }
-  } else if (SCALARS[shape]) {
+    return value;
+  }
+  if (SCALARS[shape]) {
     if (!SCALARS[shape](value)) {
       throw damaged();
     }
-  } else {
-    if (!isObject(value)) {
-      throw damaged();
-    }
-    for (const [field, kind] of Object.entries(SHAPES[shape]!)) {
-      check(kind, value[field], path ? `${path}.${field}` : field);
-    }
+    return value;
   }
+  if (!isObject(value)) {
+    throw damaged();
+  }
+  const whole: Record<string, unknown> = { ...DEFAULTS[shape], ...value };
+  for (const [field, kind] of Object.entries(SHAPES[shape]!)) {
+    whole[field] = completed(kind, whole[field], path ? `${path}.${field}` : field);
+  }
+  return whole;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -121,7 +126,10 @@ const KINDS: Readonly<Record<string, IMark['kind']>> = {
   TL201: 'sync',
   TL202: 'fallback',
   TL301: 'recompile',
-  TL302: 'graph_break'
+  TL302: 'graph_break',
+  TL303: 'recompile',
+  TL304: 'recompile',
+  TL305: 'graph_break'
 };
 
 /**

@@ -30,6 +30,13 @@ test('fields of a newer minor version are no reason to refuse', () => {
   assert.equal(readRun({ ...sample('compiled'), schema: '1.7', added: { anything: 1 } }).id, 'r12');
 });
 
+test('what an older minor version did not have is filled in', () => {
+  const newer = new Set(['graphs', 'regions']);
+  const old = Object.fromEntries(Object.entries(sample('compiled')).filter(([field]) => !newer.has(field)));
+  const run = readRun({ ...old, schema: '1.0', recompiles: [{ reason: 'shape' }] });
+  assert.deepEqual([run.graphs, run.regions, run.recompiles[0]!.location], [[], [], -1]);
+});
+
 test('anything else is one message', () => {
   const broken: [unknown, RegExp][] = [
     [null, /not a record/],

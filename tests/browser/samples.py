@@ -12,6 +12,7 @@ from tests.browser.server import REPOSITORY
 from tpu_lab.record import codec
 from tpu_lab.record.comparison import Comparison, Difference, ModeResult, Verdict
 from tpu_lab.record.findings import Finding
+from tpu_lab.record.graphs import Graph, Region
 from tpu_lab.record.happenings import Failure, Fallback, GraphBreak, Recompile, Sync
 from tpu_lab.record.memory import Memory
 from tpu_lab.record.ops import Ops, Program, TensorSpec
@@ -157,8 +158,52 @@ def compiled_run(copies: int = 4) -> Run:
         memory=Memory(peak_bytes=1_040_000_000, peak_op=8),
         syncs=(Sync("item", 4, 0, 22_400_000, 7, 7),) * 3,
         fallbacks=(Fallback("aten.kthvalue", "dtype", 537_000_000, 524_288, 0, 96_000_000, 10, 10),) * 3,
-        graph_breaks=(GraphBreak("branch", "Unsupported Tensor.item() call", 7, 7, 3),),
-        recompiles=(Recompile("shape", "cell", "size mismatch", 2_940_000_000, 2, 2),),
+        graph_breaks=(
+            GraphBreak(
+                "branch",
+                "Unsupported Tensor.item() call",
+                7,
+                7,
+                3,
+                id="GB0109",
+                link="https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0109.html",
+                explanation="Dynamo does not support tracing `Tensor.item()` with config.capture_scalar_outputs=False.",
+                hints=("Set `torch._dynamo.config.capture_scalar_outputs = True`.",),
+                remedy="Clamp without asking: `s = s.clamp(max=1e4)`",
+                function="cell",
+                stack=(7,),
+                graphs=2,
+                graph_ns=1_100_000_000,
+                syncs=3,
+                sync_ns=67_200_000,
+            ),
+        ),
+        recompiles=(
+            Recompile(
+                "shape",
+                "cell",
+                "tensor 'x' size mismatch at index 1. expected 1024, actual 960",
+                2_940_000_000,
+                2,
+                2,
+                guard="x.size(1)",
+                old="1024",
+                new="960",
+                version=2,
+                limit=8,
+            ),
+        ),
+        graphs=(
+            Graph("graph 0", "cell", 14, 1_300_000_000, 3, 2, "exact", 0, 2, 2),
+            Graph("graph 1", "cell", 9, 1_100_000_000, 3, 2, "exact", -1, 8, 8),
+        ),
+        regions=(
+            Region(0, 2, 2, False, "statement"),
+            Region(0, 3, 7, True),
+            Region(0, 8, 8, False, "statement"),
+            Region(0, 9, 13, True),
+            Region(0, 14, 14, True),
+        ),
     )
 
 

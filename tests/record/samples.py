@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpu_lab.record.comparison import Comparison, Difference, ModeResult, Verdict
 from tpu_lab.record.environment import Environment, Version
 from tpu_lab.record.findings import Finding
+from tpu_lab.record.graphs import Graph, Region
 from tpu_lab.record.happenings import Failure, Fallback, GraphBreak, Recompile, Sync
 from tpu_lab.record.memory import CurvePoint, LineBytes, LiveTensor, Memory, Storages
 from tpu_lab.record.ops import Ops, Program, TensorSpec
@@ -120,7 +121,13 @@ def run(with_comparison: bool = True) -> Run:
         ),
         syncs=(Sync("item", 4, 5_000_000, 22_400_000, 2, 2, 2),),
         fallbacks=(Fallback("aten.kthvalue.default", "no_lowering", 536_870_912, 524_288, 3_000_000, 48_000_000, 3, 3),) * 2,
-        graph_breaks=(GraphBreak("item", "Unsupported <b>", 2, 2, 1),),
-        recompiles=(Recompile("shape", "forward", "x size mismatch", 294_000_000, 0, 0),),
+        graph_breaks=(
+            GraphBreak(
+                "item", "Unsupported <b>", 2, 2, 1, "GB0109", "https://example.org/gb0109", "No <i>.", ("Hint.",), "Do.", "f", (0, 2), 1, 5, 1, 9
+            ),
+        ),
+        recompiles=(Recompile("shape", "forward", "x size mismatch", 294_000_000, 0, 0, "x.size(0)", "4", "5", 2, 8),),
+        graphs=(Graph("graph 0", "cell", 4, 1_000, 2, 3, "exact", 0, 0, 0, ("x is a tensor",)),),
+        regions=(Region(0, 2, 2, True), Region(0, 3, 4, False, "item")),
         failures=(Failure("aten.mm.default", "RuntimeError", "mat1 and mat2 <shapes> cannot be multiplied", 1, 0, 2),),
     )

@@ -279,3 +279,24 @@ def runs(draw: st.DrawFn) -> Run:
 @settings(max_examples=40, deadline=None)
 def test_any_run_comes_back_equal(run: Run) -> None:
     assert codec.parse(codec.dumps(run).encode()) == run
+
+
+def test_a_run_of_the_first_minor_version_reads(tmp_path: Path) -> None:
+    data = as_json(samples.run())
+    breaks = [{key: row[key] for key in ("reason", "message", "location", "cell_location", "count")} for row in data["graph_breaks"]]  # type: ignore[attr-defined]
+    old = {key: value for key, value in data.items() if key not in ("graphs", "regions")} | {"schema": "1.0", "graph_breaks": breaks}
+    run = Run.load(write(tmp_path / "old.json.gz", old))
+    assert run.graphs == () and run.graph_breaks[0].hints == () and run.recompiles[0].version == 2
+
+
+@pytest.mark.parametrize("field", ["stack", "graphs", "regions"])
+def test_what_points_nowhere_in_the_new_tables_is_refused(tmp_path: Path, field: str) -> None:
+    run = samples.run()
+    broken = {
+        "stack": replace(run, graph_breaks=(replace(run.graph_breaks[0], stack=(99,)),)),
+        "graphs": replace(run, graphs=(replace(run.graphs[0], ended_by=5),)),
+        "regions": replace(run, regions=(replace(run.regions[0], source=7),)),
+    }[field]
+    broken.save(tmp_path / "a.json.gz")
+    with pytest.raises(RecordError, match="damaged"):
+        Run.load(tmp_path / "a.json.gz")

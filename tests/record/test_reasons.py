@@ -9,10 +9,10 @@ import torch
 
 from tpu_lab import errors
 from tpu_lab.record import reasons
-from tpu_lab.record.reasons import BreakReason, FallbackReason, FindingKind, RecompileReason, SyncReason
+from tpu_lab.record.reasons import BreakReason, FallbackReason, FindingKind, RecompileReason, RegionReason, SizeReason, SyncReason
 
 log = logging.getLogger("tests.record")
-LISTS = [SyncReason, FallbackReason, BreakReason, RecompileReason, FindingKind]
+LISTS = [SyncReason, FallbackReason, BreakReason, RecompileReason, RegionReason, SizeReason, FindingKind]
 
 
 @pytest.mark.parametrize("names", LISTS)

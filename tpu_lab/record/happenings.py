@@ -42,7 +42,7 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True)
 class GraphBreak:
-    """torch.compile ended a graph."""
+    """torch.compile ended a graph: one kind of break on one line, however often it ran."""
 
     reason: str
     """Id in `reasons.BreakReason`."""
@@ -51,11 +51,35 @@ class GraphBreak:
     location: int = -1
     cell_location: int = -1
     count: int = 1
+    """How often the run passed it; where no graph lies before it, how often it was met while tracing."""
+    id: str = ""
+    """PyTorch's stable id of this kind of break: `GB0025`; empty: it has none."""
+    link: str = ""
+    """PyTorch's page about that id."""
+    explanation: str = ""
+    """Why the graph ended, in PyTorch's words."""
+    hints: tuple[str, ...] = ()
+    """What PyTorch advises, without its standing phrases about reporting an issue."""
+    remedy: str = ""
+    """What to do; the best of PyTorch's hint, ours for the id, and ours for the reason."""
+    function: str = ""
+    """The function whose graph ended."""
+    stack: tuple[int, ...] = ()
+    """The user's frames, outermost first: indices in `Run.locations`."""
+    graphs: int = 0
+    """Extra graphs that were compiled in this run because of it: those that go on after it."""
+    graph_ns: int = 0
+    """What compiling those took."""
+    syncs: int = 0
+    """Host syncs on its line."""
+    sync_ns: int = 0
+    uncompiled: bool = False
+    """True: no graph of the function was kept, all of it runs op by op."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recompile:
-    """A program was compiled again."""
+    """A function was compiled again, or is no longer compiled (reason `limit`)."""
 
     reason: str
     """Id in `reasons.RecompileReason`."""
@@ -63,8 +87,20 @@ class Recompile:
     message: str = ""
     """The differing part of the key in the compiler's own words, without values of tensors and paths."""
     duration_ns: int = 0
+    """What compiling it again took."""
     location: int = -1
+    """The line whose use of the value made the guard."""
     cell_location: int = -1
+    guard: str = ""
+    """The condition that no longer held, as an expression: `n == 2`."""
+    old: str = ""
+    """The value the last program was made for; empty: not a number, size, type or the like."""
+    new: str = ""
+    """The value that came instead."""
+    version: int = 0
+    """Which program of the function this is, from 1; 0: not known. 2 is the first recompile."""
+    limit: int = 0
+    """With this many programs compilation is turned off (`torch._dynamo.config.recompile_limit`); 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,13 @@ def check(run: Run) -> None:
     within((tensor.storage for tensor in run.memory.largest), -1, storages, "memory.largest.storage")
     within((tensor.location for tensor in run.memory.largest), -1, locations, "memory.largest.location")
     within((line.location for line in run.memory.lines), -1, locations, "memory.lines.location")
-    for name in ("syncs", "fallbacks", "graph_breaks", "recompiles", "failures", "findings"):
+    for name in ("syncs", "fallbacks", "graph_breaks", "recompiles", "failures", "findings", "graphs"):
         rows = getattr(run, name)
         within((row.location for row in rows), -1, locations, f"{name}.location")
         within((row.cell_location for row in rows), -1, locations, f"{name}.cell_location")
+    within((i for row in run.graph_breaks for i in row.stack), 0, locations, "graph_breaks.stack")
+    within((graph.ended_by for graph in run.graphs), -1, len(run.graph_breaks), "graphs.ended_by")
+    within((region.source for region in run.regions), 0, len(run.sources), "regions.source")
 
 
 def within(indices: Iterable[int], low: int, length: int, what: str) -> None:

@@ -7,33 +7,11 @@ Recorders store only the id. A reason that is not in the list (a newer recorder,
 from __future__ import annotations
 
 import re
-from enum import Enum
-from typing import Self
 
+from .compile_reasons import BreakReason, RecompileReason, RegionReason, SizeReason
+from .reason_list import ReasonList
 
-class ReasonList(Enum):
-    """A closed list. A member's value is its id; `title` is at most 60 characters, `remedy` is code or an instruction to paste from."""
-
-    title: str
-    sentence: str
-    remedy: str
-
-    def __new__(cls, id: str, title: str, sentence: str, remedy: str) -> Self:
-        member = object.__new__(cls)
-        member._value_ = id
-        member.title, member.sentence, member.remedy = title, sentence, remedy
-        return member
-
-    @property
-    def id(self) -> str:
-        """The stable id, e.g. `item`."""
-        return str(self._value_)
-
-    @classmethod
-    def of(cls, id: str) -> Self:
-        """The member with this id; `unknown` for an id that is not in the list."""
-        members = {member.id: member for member in cls}
-        return members.get(id) or members["unknown"]
+__all__ = ["BreakReason", "FallbackReason", "FindingKind", "ReasonList", "RecompileReason", "RegionReason", "SizeReason", "SyncReason"]
 
 
 class SyncReason(ReasonList):
@@ -133,234 +111,6 @@ _FALLBACK_PATTERNS: tuple[tuple[re.Pattern[str], FallbackReason], ...] = (
 )
 
 
-class BreakReason(ReasonList):
-    """Why torch.compile ended a graph."""
-
-    ITEM = (
-        "item",
-        "Python reads a value inside the graph",
-        "Python must know the number to go on, so the program ends here and a second one starts.",
-        "Keep it a tensor, or set `torch._dynamo.config.capture_scalar_outputs = True`.",
-    )
-    BRANCH = (
-        "branch",
-        "Python branches on a tensor's value",
-        "Which branch runs is known only when the value is, so the program ends here and a second one starts.",
-        "`torch.where(cond, a, b)` for values, `torch.cond(pred, f, g, (x,))` for code.",
-    )
-    DYNAMIC_SIZE = (
-        "dynamic_size",
-        "A result's size depends on values",
-        "The graph needs every size when it is made; this one is known only when values are.",
-        "`torch.where(mask, x, 0)` keeps the size, or set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`.",
-    )
-    PRINT = (
-        "print",
-        "print() inside the graph",
-        "Text goes out in the middle, so the program ends here and a second one starts.",
-        "Print after the compiled call, or `torch._dynamo.config.reorderable_logging_functions.add(print)`.",
-    )
-    LOGGING = (
-        "logging",
-        "A logging call inside the graph",
-        "A logger is Python that cannot be part of the program, so it ends here and a second one starts.",
-        "Log after the compiled call, or `torch._dynamo.config.ignore_logging_functions.add(logging.Logger.info)`.",
-    )
-    NUMPY = (
-        "numpy",
-        "NumPy reads a tensor inside the graph",
-        "A NumPy array needs the values on the host, so the program ends here.",
-        "Use the torch function of the same name.",
-    )
-    BACKWARD = (
-        "backward",
-        "backward() inside the graph",
-        "The compiler makes the backward program itself and cannot contain the call.",
-        "Compile forward and loss; call `loss.backward()` outside.",
-    )
-    CALL = (
-        "call",
-        "A call the compiler cannot follow",
-        "The function is written in C, or in a file the compiler skips, so it runs between two programs.",
-        "Move the call out of the compiled function, or `torch.library.custom_op` for a kernel.",
-    )
-    DISABLED = (
-        "disabled",
-        "A function opted out of compiling",
-        "It is marked with torch.compiler.disable, so it runs between two programs.",
-        "Remove `@torch.compiler.disable`, or call the function outside.",
-    )
-    REQUESTED = (
-        "requested",
-        "A graph break that was asked for",
-        "torch._dynamo.graph_break() ends the program here.",
-        "Remove `torch._dynamo.graph_break()`.",
-    )
-    MUTATION = (
-        "mutation",
-        "A change the compiler cannot replay",
-        "The object is changed in a way that cannot be repeated after the program.",
-        "Return the new value instead of changing the object.",
-    )
-    SKIPPED = (
-        "skipped",
-        "The whole function runs uncompiled",
-        "A break inside a loop or a with block leaves no place to start again, so nothing of the function is compiled.",
-        "Move the loop body into a function and compile that.",
-    )
-    BACKEND = (
-        "backend",
-        "The backend refused the graph",
-        "Compiling the captured graph raised an error; the function runs uncompiled.",
-        "Read the original message; `%%tpu eager` shows the op that fails.",
-    )
-    UNKNOWN = (
-        "unknown",
-        "torch.compile ended the graph",
-        "The compiler gave a reason this version has no wording for.",
-        "Read the original message; report it if it stays.",
-    )
-
-    @classmethod
-    def from_dynamo(cls, text: str) -> BreakReason:
-        """The reason behind a message of Dynamo (its first line, a `GBnnnn` id, or both)."""
-        for pattern, member in _BREAK_PATTERNS:
-            if pattern.search(text):
-                return member
-        return cls.UNKNOWN
-
-
-_BREAK_PATTERNS: tuple[tuple[re.Pattern[str], BreakReason], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), reason)
-    for pattern, reason in (
-        (r"logging\.Logger|LoggingLogger|GB0291\b", BreakReason.LOGGING),
-        (r"reorder a debugging function|builtin.{0,12}print|GB0296\b", BreakReason.PRINT),
-        (r"generic_jump|Data.dependent (branching|assertion)|guard_scalar branch|GB(0034|0035|0170|0360)\b", BreakReason.BRANCH),
-        (r"Dynamic shape operator|data-dependent output shape|GB(0036|0037|0246)\b", BreakReason.DYNAMIC_SIZE),
-        (r"Tensor\.item\(\)|Tensor\.tolist\(\)|Data dependent operator|GB(0033|0109|0124)\b", BreakReason.ITEM),
-        (r"Tensor\.numpy\(\)|numpy|ndarray|GB(0105|0106|0231|0232|0293|0294)\b", BreakReason.NUMPY),
-        (r"backward\(\)|autograd\.grad|_ImperativeEngine|GB(0123|1042|7054|9186)\b", BreakReason.BACKWARD),
-        (r"torch\.compiler\.disable|GB(0098|0099)\b", BreakReason.DISABLED),
-        (r"torch\._dynamo\.graph_break|GB0025\b", BreakReason.REQUESTED),
-        (r"graph break in loop|skip_frame|should not compile partial graph|GB(7000|4297|0096)\b", BreakReason.SKIPPED),
-        (r"Backend compiler exception|GB0219\b", BreakReason.BACKEND),
-        (r"mutat|side effect|GB(0056|0072|0097)\b", BreakReason.MUTATION),
-        (r"marked as skipped|implemented in C|not implemented in python|GB(000[5789]|0177)\b", BreakReason.CALL),
-        (r"Unsupported function call|builtin operator|GB(0059|014[78])\b", BreakReason.CALL),
-    )
-)
-
-
-class RecompileReason(ReasonList):
-    """Which part of a program's key differed from every program made before."""
-
-    SHAPE = (
-        "shape",
-        "Compiled again: a size changed",
-        "The key differs in one part, a tensor's size; a program serves one size.",
-        "Pad to one size, or `torch._dynamo.mark_dynamic(x, 0)` with the dimension that changes.",
-    )
-    RANK = (
-        "rank",
-        "Compiled again: another number of dimensions",
-        "The key differs in one part, a tensor's number of dimensions.",
-        "Pass tensors of one rank: `x.unsqueeze(0)`.",
-    )
-    STRIDE = (
-        "stride",
-        "Compiled again: another memory layout",
-        "The key differs in one part, a tensor's strides.",
-        "Make the layout the same each time: `x.contiguous()`.",
-    )
-    DTYPE = (
-        "dtype",
-        "Compiled again: a dtype changed",
-        "The key differs in one part, a tensor's dtype.",
-        "Cast before the call: `x.to(torch.float32)`.",
-    )
-    DEVICE = (
-        "device",
-        "Compiled again: a device changed",
-        "The key differs in one part, a tensor's device.",
-        "Move inputs before the call: `x.to('tpu')`.",
-    )
-    REQUIRES_GRAD = (
-        "requires_grad",
-        "Compiled again: requires_grad changed",
-        "Programs with and without gradients differ.",
-        "Call under `torch.no_grad()` always, or never.",
-    )
-    GRAD_MODE = (
-        "grad_mode",
-        "Compiled again: grad mode changed",
-        "Programs with and without gradients differ.",
-        "Keep evaluation in its own compiled function.",
-    )
-    VALUE = (
-        "value",
-        "Compiled again: a Python number changed",
-        "The number is part of the program, so another number is another program.",
-        "Pass it as a tensor: `torch.tensor(lr)`.",
-    )
-    TYPE = (
-        "type",
-        "Compiled again: an argument's type changed",
-        "The key differs in one part, the type of a Python object.",
-        "Pass arguments of one type.",
-    )
-    OBJECT = (
-        "object",
-        "Compiled again: another object in the same place",
-        "The key names the object (a module, function or attribute) and it is another one now.",
-        "Create modules and functions once, outside the loop.",
-    )
-    LENGTH = (
-        "length",
-        "Compiled again: a list or dict changed its length",
-        "Containers are unrolled, so their length is part of the program.",
-        "Keep the container's length fixed.",
-    )
-    LIMIT = (
-        "limit",
-        "No longer compiled: too many versions",
-        "The function reached the limit of programs kept, so it runs uncompiled from here.",
-        "Remove the cause of the recompiles above; `torch._dynamo.config.recompile_limit` raises the limit.",
-    )
-    UNKNOWN = (
-        "unknown",
-        "Compiled again",
-        "The compiler gave a reason this version has no wording for.",
-        "Read the original message; report it if it stays.",
-    )
-
-    @classmethod
-    def from_guard(cls, text: str) -> RecompileReason:
-        """The reason behind the text of a failed Dynamo guard."""
-        for pattern, member in _GUARD_PATTERNS:
-            if pattern.search(text):
-                return member
-        return cls.UNKNOWN
-
-
-_GUARD_PATTERNS: tuple[tuple[re.Pattern[str], RecompileReason], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), reason)
-    for pattern, reason in (
-        (r"recompile_limit|cache_size_limit|recompile limit", RecompileReason.LIMIT),
-        (r"rank mismatch|\.ndim\b|\bdim\(\)", RecompileReason.RANK),
-        (r"stride mismatch|\.stride\(", RecompileReason.STRIDE),
-        (r"dtype mismatch|\.dtype\b", RecompileReason.DTYPE),
-        (r"device mismatch|device index mismatch|\.device\b", RecompileReason.DEVICE),
-        (r"requires_grad", RecompileReason.REQUIRES_GRAD),
-        (r"grad_mode|GLOBAL_STATE changed", RecompileReason.GRAD_MODE),
-        (r"size mismatch|\.size\(\)|\.shape\b|symbolic shape", RecompileReason.SHAPE),
-        (r"len\(|length", RecompileReason.LENGTH),
-        (r"type\(|isinstance|__check_type_id|class match", RecompileReason.TYPE),
-        (r"__check_obj_id|___check_obj_id| is (?!None)", RecompileReason.OBJECT),
-        (r"==|!=", RecompileReason.VALUE),
-    )
-)
-
-
 class FindingKind(ReasonList):
     """The kinds of findings a run can have. `mark` names the picture in the gutter."""
 
@@ -368,6 +118,10 @@ class FindingKind(ReasonList):
     FALLBACK = ("TL202", "CPU fallback", "An operator runs on the host and its operands travel there and back.", "")
     RECOMPILE = ("TL301", "Recompile", "A program is compiled again because a part of its key changed.", "")
     GRAPH_BREAK = ("TL302", "Graph break", "torch.compile ends a program where it cannot follow Python.", "")
+    RECOMPILE_LIMIT = ("TL303", "No longer compiled", "A function reached the limit of programs kept and runs uncompiled from there on.", "")
+    NEAR_RECOMPILE_LIMIT = ("TL304", "Near the recompile limit", "A few programs more, and torch.compile stops compiling the function.", "")
+    TRACE_GIVEN_UP = ("TL305", "Tracing given up", "A function was too long to trace; it runs op by op.", "")
+    NOT_REWOUND = ("TL306", "Not rewound", "What cannot be put back was used up by the first mode of a comparison.", "")
     UNKNOWN = ("unknown", "Finding", "A newer version of tpu_lab made this finding.", "")
 
     @property
@@ -376,4 +130,12 @@ class FindingKind(ReasonList):
         return _MARKS.get(self.id, "note")
 
 
-_MARKS = {"TL201": "sync", "TL202": "fallback", "TL301": "recompile", "TL302": "break"}
+_MARKS = {
+    "TL201": "sync",
+    "TL202": "fallback",
+    "TL301": "recompile",
+    "TL302": "break",
+    "TL303": "recompile",
+    "TL304": "recompile",
+    "TL305": "break",
+}

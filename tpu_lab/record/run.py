@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .comparison import Comparison
 from .environment import Environment
 from .findings import Finding
+from .graphs import Graph, Region
 from .happenings import Failure, Fallback, GraphBreak, Recompile, Sync
 from .memory import Memory, Storages
 from .ops import Ops, Program
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
 FORMAT = "tpu-lab-run"
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 """Major: a reader of another major cannot read it. Minor: fields were added, older readers ignore them."""
 
 
@@ -67,6 +68,10 @@ class Run:
     graph_breaks: tuple[GraphBreak, ...] = ()
     recompiles: tuple[Recompile, ...] = ()
     failures: tuple[Failure, ...] = ()
+    graphs: tuple[Graph, ...] = ()
+    """In the order they were first met. Only those of the backend `tpu`."""
+    regions: tuple[Region, ...] = ()
+    """Of a cell in compile mode, in the order of its lines; blocks that a cell repeats (loop bodies) once."""
     ops_dropped: int = 0
     """Ops that ran but are not in `ops`: over the recorder's limit, or cut to keep a notebook small. `totals` counts them."""
 

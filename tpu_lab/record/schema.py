@@ -77,6 +77,8 @@ def _object(kind: type[Any], definitions: dict[str, Any]) -> dict[str, Any]:
         properties[field.name] = entry
         if field.default is MISSING and field.default_factory is MISSING:
             required.append(field.name)
+        elif isinstance(field.default, int | float | str | None | tuple) and not entry.get("$ref"):
+            entry["default"] = list(field.default) if isinstance(field.default, tuple) else field.default
     described = {"type": "object", "description": inspect.cleandoc(kind.__doc__ or ""), "properties": properties}
     return {**described, "required": required} if required else described
 
