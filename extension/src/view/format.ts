@@ -41,6 +41,19 @@ export function unitFor(scale: Scale, largest: number): IUnit {
   return units.find(unit => Math.abs(largest) >= unit.size * 0.9995) ?? units[units.length - 1]!;
 }
 
+/** Round values for the axis of a chart, from 0 to the last one not above `largest` (three to six of them), with their unit. */
+export function ticks(scale: Scale, largest: number): { readonly steps: number[]; readonly unit: IUnit } {
+  const unit = unitFor(scale, largest);
+  const high = Math.max(largest, 1) / unit.size;
+  const power = 10 ** Math.floor(Math.log10(high / 2));
+  const step = [1, 2, 5, 10].map(n => n * power).find(size => high / size <= 5)!;
+  const steps: number[] = [];
+  for (let i = 0; i * step <= high; i++) {
+    steps.push(i * step * unit.size);
+  }
+  return { steps, unit };
+}
+
 /** A number for a narrow column: three significant digits, two below 10: 358, 96.3, 9.8, 0.31. */
 export function digits(value: number): string {
   if (value === 0) {

@@ -1,24 +1,19 @@
-/** The table of ops: sorted, filtered, and only the rows in sight are built. */
+/** The table of ops: sorted, filtered, grouped, and only the rows in sight are built. */
 
+import { groupKey, tableRows, type IOpGroup, type OpGrouping, type TableRow } from '../opgroups.js';
 import { filterOps, opRows, sortOps, type IOpRow, type IRun, type OpColumn } from '../run.js';
 import { h } from './dom.js';
-import { clip, count, inUnit, unitFor, type IUnit } from './format.js';
-import type { Selection } from './selection.js';
+import { clip, count } from './format.js';
+import { icon } from './marks.js';
+import { opColumns, type IColumn } from './opcolumns.js';
+import { lineWords } from './places.js';
+import { SHOWN, type Selection } from './selection.js';
 import type { ITexts } from './texts.js';
 
 const ROW = 24;
 const ROWS_IN_SIGHT = 14;
 /** Rows built above and below what is in sight. */
 const SPARE = 8;
-
-interface IColumn {
-  readonly key: OpColumn;
-  readonly title: string;
-  readonly number: boolean;
-  /** CSS width; the columns without one share the rest. */
-  readonly width?: string;
-  readonly cell: (row: IOpRow) => string | Node | (string | Node)[];
-}
 
 export function opsView(run: IRun, selection: Selection, texts: ITexts): HTMLElement {
   const all = opRows(run);
@@ -29,9 +24,12 @@ export function opsView(run: IRun, selection: Selection, texts: ITexts): HTMLEle
       texts.__('No op was recorded. Run the cell with `--trace light` to see them.')
     );
   }
-  const columns = makeColumns(run, all, texts);
+  const columns = opColumns(run, all, texts);
   let sort: { key: OpColumn; descending: boolean } = { key: 'id', descending: false };
-  let rows: readonly IOpRow[] = all;
+  let grouping: OpGrouping = 'none';
+  let found = all;
+  let rows: readonly TableRow[] = [];
+  const open = new Set<string>();
 
   const find = h('input', {
     class: 'tl-Find',
@@ -39,7 +37,7 @@ export function opsView(run: IRun, selection: Selection, texts: ITexts): HTMLEle
     placeholder: texts.__('Find op, module or shape'),
     'aria-label': texts.__('Find in ops')
   });
-  const found = h('span', { class: 'tl-muted', 'aria-live': 'polite' });
+  const tally = h('span', { class: 'tl-muted', 'aria-live': 'polite' });
   const above = h('tr', { 'aria-hidden': 'true' });
   const below = h('tr', { 'aria-hidden': 'true' });
   const body = h('tbody', {});
@@ -79,38 +77,58 @@ export function opsView(run: IRun, selection: Selection, texts: ITexts): HTMLEle
     const last = Math.min(rows.length, first + ROWS_IN_SIGHT + 2 * SPARE);
     above.style.height = `${first * ROW}px`;
     below.style.height = `${(rows.length - last) * ROW}px`;
-    body.replaceChildren(
-      above,
-      ...rows.slice(first, last).map((row, i) => opRow(row, columns, selection, first + i + 2)),
-      below
-    );
+    body.replaceChildren(above, ...rows.slice(first, last).map((row, i) => build(row, first + i + 2)), below);
+  }
+
+  function build(row: TableRow, index: number): HTMLTableRowElement {
+    return row.op
+      ? opRow(row.op, columns, selection, index)
+      : groupRow(row.group, columns, groupTitle(run, row.group, grouping, texts), open, index, toggle);
+  }
+
+  function toggle(key: string): void {
+    if (!open.delete(key)) {
+      open.add(key);
+    }
+    shape();
+  }
+
+  /** Groups what was found, and draws. */
+  function shape(): void {
+    rows = tableRows(found, grouping, open);
+    table.setAttribute('aria-rowcount', String(rows.length + 1));
+    draw();
   }
 
   function arrange(): void {
-    rows = sortOps(filterOps(all, find.value), sort.key, sort.descending);
+    found = sortOps(filterOps(all, find.value), sort.key, sort.descending);
     columns.forEach((column, i) =>
       heads[i]!.setAttribute(
         'aria-sort',
         column.key !== sort.key ? 'none' : sort.descending ? 'descending' : 'ascending'
       )
     );
-    table.setAttribute('aria-rowcount', String(rows.length + 1));
     const shown =
-      rows.length === all.length
-        ? texts._n('%1 op', '%1 ops', rows.length)
-        : texts.__('%1 of %2 ops', count(rows.length), count(all.length));
+      found.length === all.length
+        ? texts._n('%1 op', '%1 ops', found.length)
+        : texts.__('%1 of %2 ops', count(found.length), count(all.length));
     const dropped = run.ops_dropped
       ? texts.__(', %1 more ran and were not kept', count(run.ops_dropped))
       : '';
-    found.textContent = `${shown}${dropped}`;
-    draw();
+    tally.textContent = `${shown}${dropped}`;
+    shape();
   }
 
-  /** Scrolls to the first selected row and marks the selected ones. */
+  /** Scrolls to the first selected op, in its group if it is in one, and marks the selected ones. */
   function follow(): void {
-    const at = rows.findIndex(row =>
+    const chosen = found.find(row =>
       selection.op !== null ? row.id === selection.op : selection.has(row.place)
     );
+    if (chosen && grouping !== 'none' && selection.op !== null && !open.has(groupKey(chosen, grouping))) {
+      open.add(groupKey(chosen, grouping));
+      shape();
+    }
+    const at = rows.findIndex(row => row.op !== null && row.op === chosen);
     if (
       at >= 0 &&
       (at * ROW < scroller.scrollTop || at * ROW > scroller.scrollTop + (ROWS_IN_SIGHT - 1) * ROW)
@@ -131,18 +149,75 @@ export function opsView(run: IRun, selection: Selection, texts: ITexts): HTMLEle
       return;
     }
     event.preventDefault();
-    const at = rows.findIndex(row => row.id === selection.op);
-    const next = rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))];
+    const ops = rows.flatMap(row => row.op ?? []);
+    const at = ops.findIndex(row => row.id === selection.op);
+    const next = ops[at < 0 ? 0 : Math.min(ops.length - 1, Math.max(0, at + step))];
     if (next) {
       selection.set(next.place, next.id);
     }
   });
   selection.onChange(follow);
   arrange();
-  const view = h('div', {}, h('div', { class: 'tl-Bar' }, find, found), scroller);
-  // The table has no height before it stands in the page.
-  requestAnimationFrame(follow);
+  const group = groupChoice(texts, chosen => {
+    grouping = chosen;
+    open.clear();
+    scroller.scrollTop = 0;
+    shape();
+  });
+  const bar = h('div', { class: 'tl-Bar' }, find, group, h('span', { class: 'tl-Space' }), tally);
+  const view = h('div', {}, bar, scroller);
+  view.addEventListener(SHOWN, follow);
   return view;
+}
+
+function groupChoice(texts: ITexts, choose: (by: OpGrouping) => void): HTMLElement {
+  const choices: [OpGrouping, string][] = [
+    ['none', texts.__('nothing')],
+    ['name', texts.__('operator')],
+    ['module', texts.__('module')],
+    ['line', texts.__('line')],
+    ['kind', texts.__('how it ran')]
+  ];
+  const select = h(
+    'select',
+    { class: 'tl-Select' },
+    choices.map(([value, text]) => h('option', { value }, text))
+  );
+  select.addEventListener('change', () => choose(choices[select.selectedIndex]![0]));
+  return h('label', { class: 'tl-muted' }, texts.__('Group by '), select);
+}
+
+function groupTitle(run: IRun, group: IOpGroup, by: OpGrouping, texts: ITexts): string {
+  const place = group.rows[0]!.place;
+  if (by === 'line') {
+    return lineWords(run, place, texts) ?? texts.__('unknown line');
+  }
+  return group.key || (by === 'module' ? texts.__('outside any module') : texts.__('unknown'));
+}
+
+function groupRow(
+  group: IOpGroup,
+  columns: readonly IColumn[],
+  title: string,
+  open: ReadonlySet<string>,
+  index: number,
+  toggle: (key: string) => void
+): HTMLTableRowElement {
+  const sums = columns.filter(column => column.sum);
+  const button = h(
+    'button',
+    { type: 'button', class: 'tl-GroupButton', 'aria-expanded': String(open.has(group.key)) },
+    icon('chevron'),
+    h('b', { title }, clip(title, 120)),
+    h('span', { class: 'tl-muted' }, ` ${count(group.rows.length)}`)
+  );
+  button.addEventListener('click', () => toggle(group.key));
+  return h(
+    'tr',
+    { class: 'tl-GroupRow', 'aria-rowindex': index },
+    h('td', { colspan: columns.length - sums.length }, button),
+    sums.map(column => h('td', { class: 'tl-num' }, column.sum!(group)))
+  );
 }
 
 function opRow(
@@ -169,74 +244,4 @@ function opRow(
   );
   element.addEventListener('click', () => selection.set(row.place, row.id));
   return element;
-}
-
-function makeColumns(run: IRun, rows: readonly IOpRow[], texts: ITexts): IColumn[] {
-  const unit = (scale: 'time' | 'bytes' | 'flops', value: (row: IOpRow) => number | null): IUnit =>
-    unitFor(
-      scale,
-      rows.reduce((most, row) => Math.max(most, value(row) ?? 0), 0)
-    );
-  const time = unit('time', row => row.timeNs);
-  const bytes = unit('bytes', row => row.bytes);
-  const flops = unit('flops', row => row.flops);
-  const amount = (value: number | null, of: IUnit): string => (value === null ? '' : inUnit(value, of));
-  const many = new Set(rows.map(row => row.place?.source)).size > 1;
-  const columns: IColumn[] = [
-    { key: 'id', title: texts.__('op'), number: true, width: '52px', cell: row => count(row.id) },
-    {
-      key: 'name',
-      title: texts.__('name'),
-      number: false,
-      cell: row => [
-        h('code', { title: row.name }, clip(row.name, 120)),
-        row.backwardOf === null
-          ? ''
-          : h(
-              'span',
-              { class: 'tl-muted' },
-              row.backwardOf < 0 ? texts.__(' backward') : texts.__(' backward of %1', row.backwardOf)
-            )
-      ]
-    },
-    {
-      key: 'module',
-      title: texts.__('module'),
-      number: false,
-      width: '17%',
-      cell: row => h('span', { class: 'tl-muted', title: row.module }, clip(row.module, 120))
-    },
-    {
-      key: 'line',
-      title: texts.__('line'),
-      number: true,
-      width: many ? '110px' : '48px',
-      cell: row =>
-        row.place
-          ? many && run.sources[row.place.source]!.kind !== 'cell'
-            ? `${run.sources[row.place.source]!.name}:${row.place.line}`
-            : String(row.place.line)
-          : ''
-    },
-    {
-      key: 'result',
-      title: texts.__('result'),
-      number: false,
-      width: '22%',
-      cell: row => h('code', { title: row.result }, clip(row.result, 120))
-    },
-    {
-      key: 'kind',
-      title: texts.__('ran as'),
-      number: false,
-      width: '66px',
-      cell: row => h('span', { class: row.kind === 'fallback' ? 'tl-mod-cost' : 'tl-muted' }, row.kind)
-    },
-    { key: 'flops', title: flops.name, number: true, width: '66px', cell: row => amount(row.flops, flops) },
-    { key: 'bytes', title: bytes.name, number: true, width: '58px', cell: row => amount(row.bytes, bytes) },
-    { key: 'time', title: time.name, number: true, width: '58px', cell: row => inUnit(row.timeNs, time) }
-  ];
-  return columns.filter(
-    ({ key }) => !((key === 'flops' || key === 'bytes' || key === 'module') && rows.every(row => !row[key]))
-  );
 }

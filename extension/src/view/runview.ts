@@ -5,8 +5,9 @@ import { compareView } from './compare.js';
 import { h } from './dom.js';
 import { count, quantity } from './format.js';
 import { icon } from './marks.js';
+import { memoryView } from './memory.js';
 import { opsView } from './ops.js';
-import { Selection } from './selection.js';
+import { Selection, SHOWN } from './selection.js';
 import { sourceView } from './source.js';
 import { chips, runLine, summary } from './summary.js';
 import { ENGLISH, type ITexts } from './texts.js';
@@ -51,8 +52,12 @@ class RunView {
         build: () => opsView(run, this.selection, texts)
       });
     }
+    if (run.memory.peak_bytes) {
+      this.tabs.push({ name: texts.__('Memory'), build: () => memoryView(run, this.selection, texts) });
+    }
     if (comparison) {
-      this.tabs.unshift({ name: texts.__('Compare'), build: () => compareView(comparison, texts) });
+      this.current = this.tabs.length;
+      this.tabs.push({ name: texts.__('Compare'), build: () => compareView(comparison, texts) });
     }
     // A comparison is itself the answer; another run is one line until somebody asks.
     this.show(comparison !== null);
@@ -117,7 +122,7 @@ class RunView {
       }
     });
     this.selection.onChange(() => this.tell());
-    this.open(0);
+    this.open(this.current);
     this.tell();
     return h(
       'div',
@@ -144,6 +149,8 @@ class RunView {
     this.built[index] ??= this.tabs[index]!.build();
     this.panel.setAttribute('aria-label', this.tabs[index]!.name);
     this.panel.replaceChildren(this.built[index]);
+    // Once more when it has its size.
+    requestAnimationFrame(() => this.built[index]?.dispatchEvent(new Event(SHOWN)));
   }
 
   private openNamed(name: string): void {
@@ -157,18 +164,20 @@ class RunView {
   private readonly showMark = (mark: IMark): void => {
     this.openNamed(this.texts.__('Source'));
     this.selection.set(mark.place);
-    this.panel.querySelector('tr[aria-selected=true]')?.scrollIntoView({ block: 'nearest' });
   };
 
   /** Says in the foot bar what is selected. */
   private tell(): void {
     const { run, selection, texts } = this;
-    const { place, op } = selection;
-    if (!place && op === null) {
+    const { place, op, tensor } = selection;
+    if (!place && op === null && tensor === null) {
       this.foot.replaceChildren(texts.__('Nothing selected'));
       return;
     }
     const parts: string[] = [];
+    if (tensor !== null) {
+      parts.push(texts.__('tensor of %1', quantity('bytes', run.storages.nbytes[tensor] ?? 0)));
+    }
     if (op !== null) {
       parts.push(texts.__('op %1', count(op)));
     }

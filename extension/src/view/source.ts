@@ -5,7 +5,7 @@ import { h } from './dom.js';
 import { clip, count, inUnit, quantity, unitFor, type IUnit } from './format.js';
 import { highlight } from './highlight.js';
 import { icon } from './marks.js';
-import type { Selection } from './selection.js';
+import { SHOWN, type Selection } from './selection.js';
 import { markIcon } from './summary.js';
 import type { ITexts } from './texts.js';
 
@@ -108,7 +108,13 @@ export function sourceView(run: IRun, selection: Selection, texts: ITexts): HTML
       next.element.focus();
     }
   });
-  return h('div', { class: 'tl-Scroll' }, table);
+  const view = h('div', { class: 'tl-Scroll' }, table);
+  view.addEventListener(SHOWN, () =>
+    rows
+      .find(({ element }) => element.getAttribute('aria-selected') === 'true')
+      ?.element.scrollIntoView({ block: 'nearest' })
+  );
+  return view;
 }
 
 function lineRow(
