@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 FRONT := tpu_lab/labextension/static/style.js
-FRONT_SOURCES := $(shell find extension/src extension/style extension/schema -type f 2>/dev/null) extension/tsconfig.json tpu_lab/record/schema.json
+FRONT_SOURCES := $(shell find extension/src extension/style extension/schema -type f 2>/dev/null) extension/tsconfig.json tpu_lab/record/schema.json tpu_lab/record/program_schema.json
 # pytest and npm scripts find the tools of the environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 

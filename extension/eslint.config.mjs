@@ -4,7 +4,7 @@ import prettier from 'eslint-config-prettier';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['lib/**', 'node_modules/**', 'src/schema.ts'] },
+  { ignores: ['lib/**', 'node_modules/**', 'src/schema.ts', 'src/program-schema.ts'] },
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],

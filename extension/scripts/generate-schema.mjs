@@ -1,12 +1,9 @@
 /**
- * Writes src/schema.ts from tpu_lab/record/schema.json: the types of a Run, and the same as data for the reader in
- * src/run.ts. It runs before every build, check and test; the file is not committed, so it cannot be out of date.
+ * Writes src/schema.ts from tpu_lab/record/schema.json and src/program-schema.ts from program_schema.json: the types of a
+ * Run and of a Program, and the same as data for src/reader.ts. It runs before every build, check and test; the files are
+ * not committed, so they cannot be out of date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-
-const schemaPath = new URL('../../tpu_lab/record/schema.json', import.meta.url);
-const outPath = new URL('../src/schema.ts', import.meta.url);
-const schema = JSON.parse(readFileSync(schemaPath, 'utf8'));
 
 /** A field's shape as text: `integer`, `string[]`, `Comparison?`, `integer[][]`. */
 function shape(entry) {
@@ -34,31 +31,44 @@ function type(text) {
 }
 
 const comment = text => (text ? `/** ${text.replaceAll('*/', '* /').replaceAll(/\s+/g, ' ')} */\n` : '');
-const kinds = { Run: schema, ...schema.$defs };
-let text = '// Written by scripts/generate-schema.mjs from tpu_lab/record/schema.json; do not edit.\n\n';
-text += `/** The schema these types belong to. Another major version cannot be read. */\nexport const SCHEMA_VERSION = '${schema.version}';\n\n`;
-text += `export const FORMAT = '${schema.properties.format.const}';\n\n`;
-for (const [name, kind] of Object.entries(kinds)) {
-  const fields = Object.entries(kind.properties).map(
-    ([field, entry]) => `${comment(entry.description)}readonly ${field}: ${type(shape(entry))};\n`
-  );
-  text += `${comment(kind.description)}export interface I${name} {\n${fields.join('')}}\n\n`;
-}
-const shapes = Object.entries(kinds).map(([name, kind]) => {
-  const fields = Object.entries(kind.properties).map(([field, entry]) => `${field}: '${shape(entry)}'`);
-  return `${name}: { ${fields.join(', ')} }`;
-});
-text +=
-  '/** The fields of each type: a scalar or the name of a type, `[]` for a list, `?` for a value that may be null. */\n';
-text += `export const SHAPES: Readonly<Record<string, Readonly<Record<string, string>>>> = { ${shapes.join(', ')} };\n`;
-const defaults = Object.entries(kinds).map(([name, kind]) => {
-  const given = Object.entries(kind.properties).filter(([, entry]) => 'default' in entry);
-  return `${name}: { ${given.map(([field, entry]) => `${field}: ${JSON.stringify(entry.default)}`).join(', ')} }`;
-});
-text += '/** What a field is in a run saved by a minor version that did not have it. */\n';
-text += `export const DEFAULTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = { ${defaults.join(', ')} };\n`;
 
-// Left alone when nothing changed, so that make sees no newer file.
-if (!existsSync(outPath) || readFileSync(outPath, 'utf8') !== text) {
-  writeFileSync(outPath, text);
+/** The text of a TypeScript file for a schema. */
+function typescript(from, schema) {
+  const root = schema.title;
+  const kinds = { [root]: schema, ...schema.$defs };
+  let text = `// Written by scripts/generate-schema.mjs from tpu_lab/record/${from}; do not edit.\n\n`;
+  text += `/** The schema these types belong to. Another major version cannot be read. */\nexport const SCHEMA_VERSION = '${schema.version}';\n\n`;
+  text += `export const FORMAT = '${schema.properties.format.const}';\n\n`;
+  for (const [name, kind] of Object.entries(kinds)) {
+    const fields = Object.entries(kind.properties).map(
+      ([field, entry]) => `${comment(entry.description)}readonly ${field}: ${type(shape(entry))};\n`
+    );
+    text += `${comment(kind.description)}export interface I${name} {\n${fields.join('')}}\n\n`;
+  }
+  const shapes = Object.entries(kinds).map(([name, kind]) => {
+    const fields = Object.entries(kind.properties).map(([field, entry]) => `${field}: '${shape(entry)}'`);
+    return `${name}: { ${fields.join(', ')} }`;
+  });
+  text +=
+    '/** The fields of each type: a scalar or the name of a type, `[]` for a list, `?` for a value that may be null. */\n';
+  text += `export const SHAPES: Readonly<Record<string, Readonly<Record<string, string>>>> = { ${shapes.join(', ')} };\n`;
+  const defaults = Object.entries(kinds).map(([name, kind]) => {
+    const given = Object.entries(kind.properties).filter(([, entry]) => 'default' in entry);
+    return `${name}: { ${given.map(([field, entry]) => `${field}: ${JSON.stringify(entry.default)}`).join(', ')} }`;
+  });
+  text += '/** What a field is in a document saved by a minor version that did not have it. */\n';
+  return `${text}export const DEFAULTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = { ${defaults.join(', ')} };\n`;
+}
+
+for (const [from, to] of [
+  ['schema.json', 'schema.ts'],
+  ['program_schema.json', 'program-schema.ts']
+]) {
+  const schema = JSON.parse(readFileSync(new URL(`../../tpu_lab/record/${from}`, import.meta.url), 'utf8'));
+  const out = new URL(`../src/${to}`, import.meta.url);
+  const text = typescript(from, schema);
+  // Left alone when nothing changed, so that make sees no newer file.
+  if (!existsSync(out) || readFileSync(out, 'utf8') !== text) {
+    writeFileSync(out, text);
+  }
 }

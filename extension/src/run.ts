@@ -15,77 +15,34 @@ import {
   type ITensorSpec
 } from './schema.js';
 
+import { readDocument, RunError } from './reader.js';
+
 export type * from './schema.js';
 
-/** Data that is no Run of this schema. The message is a sentence for the reader of the notebook. */
-export class RunError extends Error {}
-
-const SCALARS: Readonly<Record<string, (value: unknown) => boolean>> = {
-  string: value => typeof value === 'string',
-  boolean: value => typeof value === 'boolean',
-  number: value => typeof value === 'number' && Number.isFinite(value),
-  integer: value => Number.isInteger(value)
-};
+export { RunError } from './reader.js';
 
 /** Data as a Run. Throws RunError for a newer major schema, a missing or wrong field, or columns that do not fit together. */
 export function readRun(data: unknown): IRun {
-  if (!isObject(data) || data.format !== FORMAT) {
-    throw new RunError('This is not a record of a run.');
-  }
-  const major = SCHEMA_VERSION.split('.')[0];
-  if (String(data.schema).split('.')[0] !== major) {
-    throw new RunError(
-      `This run was saved with schema ${String(data.schema).slice(0, 20)}; this version of TPU Lab reads ${major}.x. Next: update tpu-lab.`
-    );
-  }
-  const run = completed('Run', data, '') as IRun;
-  for (const [name, column] of Object.entries(run.ops)) {
-    if (column.length !== run.ops.id.length) {
-      throw new RunError(`This run is damaged at ops.${name}: it has another length than ops.id.`);
+  const document = {
+    format: FORMAT,
+    version: SCHEMA_VERSION,
+    shapes: SHAPES,
+    defaults: DEFAULTS,
+    root: 'Run',
+    noun: 'run'
+  };
+  const run = readDocument(data, document) as unknown as IRun;
+  for (const columns of ['ops', 'storages'] as const) {
+    const lengths = Object.entries<readonly unknown[]>({ ...run[columns] });
+    for (const [name, column] of lengths) {
+      if (column.length !== lengths[0]![1].length) {
+        throw new RunError(
+          `This run is damaged at ${columns}.${name}: it has another length than ${columns}.${lengths[0]![0]}.`
+        );
+      }
     }
   }
   return run;
-}
-
-/** The value with the fields that the minor version which saved it did not have. Throws RunError if it does not fit the shape. */
-function completed(shape: string, value: unknown, path: string): unknown {
-  const damaged = (): RunError =>
-    new RunError(`This run is damaged at ${path || 'the top'}: expected ${shape}.`);
-  if (shape.endsWith('?')) {
-    return value === null ? null : completed(shape.slice(0, -1), value, path);
-  }
-  if (shape.endsWith('[]')) {
-    if (!Array.isArray(value)) {
-      throw damaged();
-    }
-    const item = shape.slice(0, -2);
-    const scalar = SCALARS[item];
-    if (!scalar) {
-      return value.map((entry, i) => completed(item, entry, `${path}[${i}]`));
-    }
-    if (!value.every(scalar)) {
-      throw damaged();
-    }
-    return value;
-  }
-  if (SCALARS[shape]) {
-    if (!SCALARS[shape](value)) {
-      throw damaged();
-    }
-    return value;
-  }
-  if (!isObject(value)) {
-    throw damaged();
-  }
-  const whole: Record<string, unknown> = { ...DEFAULTS[shape], ...value };
-  for (const [field, kind] of Object.entries(SHAPES[shape]!)) {
-    whole[field] = completed(kind, whole[field], path ? `${path}.${field}` : field);
-  }
-  return whole;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 // ---- questions ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tpu_lab.record.comparison import Comparison, Difference, ModeResult, Verdic
 from tpu_lab.record.findings import Finding
 from tpu_lab.record.graphs import Graph, Region
 from tpu_lab.record.happenings import Failure, Fallback, GraphBreak, Recompile, Sync
-from tpu_lab.record.memory import Memory
+from tpu_lab.record.memory import CurvePoint, LineBytes, LiveTensor, Memory, Storages
 from tpu_lab.record.ops import Ops, Program, TensorSpec
 from tpu_lab.record.run import Run
 from tpu_lab.record.source import Location, ModulePath, Source, SourceLine
@@ -82,6 +82,7 @@ def compiled_run(copies: int = 4) -> Run:
         reads=((),) * count,
         writes=((),) * count,
     )
+    storages, memory = lives(count)
     findings = (
         Finding(
             "TL301",
@@ -140,7 +141,7 @@ def compiled_run(copies: int = 4) -> Run:
             op_ns=856_000_000,
             builds=3,
             build_ns=4_200_000_000,
-            peak_bytes=1_040_000_000,
+            peak_bytes=memory.peak_bytes,
             syncs=3,
             sync_ns=67_200_000,
             fallbacks=3,
@@ -155,7 +156,8 @@ def compiled_run(copies: int = 4) -> Run:
         modules=tuple(ModulePath(path, path.rsplit(".", 1)[-1].capitalize()) for path in modules),
         programs=programs,
         ops=ops,
-        memory=Memory(peak_bytes=1_040_000_000, peak_op=8),
+        storages=storages,
+        memory=memory,
         syncs=(Sync("item", 4, 0, 22_400_000, 7, 7),) * 3,
         fallbacks=(Fallback("aten.kthvalue", "dtype", 537_000_000, 524_288, 0, 96_000_000, 10, 10),) * 3,
         graph_breaks=(
@@ -205,6 +207,37 @@ def compiled_run(copies: int = 4) -> Run:
             Region(0, 14, 14, True),
         ),
     )
+
+
+LIVES = [
+    ("", "bfloat16", (8, 1024, 2048), -1, -1, -1, 33_600_000, 0),
+    ("", "float32", (8, 1024, 2048), -1, -1, -1, 67_100_000, 0),
+    ("", "bfloat16", (8192, 2048), -1, -1, -1, 33_600_000, 0),
+    ("", "bfloat16", (2048, 8192), -1, -1, -1, 33_600_000, 0),
+    ("", "bfloat16", (6144, 2048), -1, -1, -1, 25_200_000, 0),
+    ("aten.addmm", "bfloat16", (8192, 6144), 1, 10, 1, 100_700_000, 5),
+    ("aten.bmm", "bfloat16", (8, 16, 1024, 1024), 3, 7, 3, 268_000_000, 6),
+    ("aten._softmax", "bfloat16", (8, 16, 1024, 1024), 7, 10, 7, 268_000_000, 10),
+    ("aten._to_copy", "float32", (8, 16, 1024, 1024), 8, 9, 8, 537_000_000, 11),
+]
+"""What lives when: made by, dtype, shape, born before op, died before op, id of the op that made it, bytes, line."""
+
+
+def lives(ops: int) -> tuple[Storages, Memory]:
+    """The storages of `LIVES` and the curve that follows from them."""
+    specs = tuple(TensorSpec(dtype, shape) for _, dtype, shape, *_ in LIVES)
+    columns = [tuple(column) for column in zip(*LIVES, strict=True)]
+    storages = Storages(columns[6], columns[5], columns[3], columns[4], tuple(range(len(LIVES))))
+
+    def live(op: int) -> list[int]:
+        return [i for i, row in enumerate(LIVES) if row[3] <= op and not 0 <= row[4] <= op]
+
+    curve = tuple(CurvePoint(op, sum(LIVES[i][6] for i in live(op)) + 12_000_000 * (op == 8)) for op in range(min(ops, 14)))
+    peak = max(curve, key=lambda point: point.nbytes)
+    largest = tuple(LiveTensor(i, LIVES[i][6], LIVES[i][0], specs[i], LIVES[i][7] - 1) for i in sorted(live(peak.op), key=lambda i: -LIVES[i][6]))
+    lines = {location: [t.nbytes for t in largest if t.location == location] for location in dict.fromkeys(t.location for t in largest)}
+    by_line = tuple(LineBytes(location, sum(sizes), len(sizes)) for location, sizes in lines.items())
+    return storages, Memory(peak.nbytes, True, peak.op, 193_100_000, 193_100_000, largest, by_line, curve, specs)
 
 
 def compared_run() -> Run:

@@ -39,7 +39,7 @@ def test_a_run_is_one_line_that_opens_and_closes(notebook: Notebook) -> None:
     expect(line.get_by_role("img", name="1 graph break")).to_be_visible()
     line.click()
     expect(view.locator(".tl-Summary strong")).to_have_text("XLA:CPU")
-    expect(view.get_by_role("tab")).to_have_text(["Source", "Ops 49"])
+    expect(view.get_by_role("tab")).to_have_text(["Source", "Ops 49", "Memory"])
     view.get_by_role("button", name="Close").click()
     expect(view.locator(".tl-RunLine")).to_be_focused()
 
@@ -92,6 +92,46 @@ def test_many_ops_are_a_virtual_table(notebook: Notebook) -> None:
     assert view.locator(".tl-Ops tr[data-op]").count() < 60
     page.evaluate("document.querySelector('.tl-Ops-scroll').scrollTop = 1e9")
     expect(view.locator(".tl-Ops tr[data-op='12000']")).to_be_visible()
+
+
+def test_ops_are_grouped(notebook: Notebook) -> None:
+    _, view = open_run(notebook, "groups.ipynb", samples.data()["compiled"])
+    view.locator(".tl-RunLine").click()
+    view.get_by_role("tab", name="Ops").click()
+    view.get_by_label("Group by").select_option("module")
+    first = view.locator(".tl-GroupRow").first
+    expect(first.locator("td")).to_have_text(["Block.attn 24", "279", "11,280", "639"])
+    expect(view.locator(".tl-Ops tr[data-op]")).to_have_count(0)
+    first.get_by_role("button").click()
+    expect(view.locator(".tl-Ops tr[data-op]")).to_have_count(24)
+    first.get_by_role("button").click()
+    expect(view.locator(".tl-GroupRow")).to_have_count(7)
+    view.get_by_role("tab", name="Memory").click()
+    view.locator(".tl-Peak tbody tr").nth(1).click()
+    view.get_by_role("tab", name="Ops").click()
+    expect(view.locator(".tl-Ops tr[aria-selected='true']")).to_have_attribute("data-op", "7")  # its group has opened
+
+
+def test_memory_shows_the_peak_and_shares_the_selection(notebook: Notebook) -> None:
+    page, view = open_run(notebook, "memory.ipynb", samples.data()["compiled"])
+    view.locator(".tl-RunLine").click()
+    view.get_by_role("tab", name="Memory").click()
+    expect(view.locator(".tl-Memory h4")).to_have_text("Peak 1.11\u00a0GB at op 8, line 11.")
+    expect(view.get_by_role("img", name="Peak 1.11")).to_be_visible()
+    row = view.locator(".tl-Peak tbody tr").first
+    expect(row.locator("td").nth(0)).to_have_text("f32[8,16,1024,1024]")
+    expect(row.locator("td").nth(4)).to_have_text("48 %")
+    row.click()
+    expect(view.locator(".tl-FootBar")).to_contain_text("Selected: tensor of 537\u00a0MB · op 8 · line 11")
+    view.get_by_role("tab", name="Ops").click()
+    expect(view.locator(".tl-Ops tr[aria-selected='true']")).to_have_attribute("data-op", "8")
+    view.get_by_role("tab", name="Memory").click()
+    view.get_by_role("button", name="Line").click()
+    expect(view.locator(".tl-Peak tbody tr").first).to_contain_text("line 11")
+    view.get_by_role("button", name="Module").click()
+    expect(view.locator(".tl-Peak tbody tr").filter(has_text="Block.attn")).to_contain_text("268")
+    page.set_viewport_size({"width": 700, "height": 900})
+    assert view.locator(".tl-Chart-svg").bounding_box()["width"] <= 700  # type: ignore[index]
 
 
 def test_keys_act_in_the_view_and_not_in_the_notebook(notebook: Notebook) -> None:
