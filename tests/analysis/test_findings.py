@@ -81,6 +81,34 @@ def test_dear_ones_come_first_and_unknown_costs_last() -> None:
     assert [f.goes_away_with for f in found] == ["", "", "", "", "", "TL201"]
 
 
+def test_a_break_tells_what_it_led_to_and_pytorch_s_id() -> None:
+    row = GraphBreak("call", "words", 0, 0, 5, id="GB0059", link="https://x/gb0059.html", remedy="Do.", graphs=2, graph_ns=70, syncs=1, sync_ns=9)
+    (found,) = findings(run(graph_breaks=(row,)))
+    assert (found.id, found.count, found.cost_ns, found.remedy) == ("TL302", 5, 70, "Do.")
+    assert "2 extra graphs and 1 host sync on the line" in found.reason and found.reason.endswith("GB0059.")
+    assert found.link == "https://x/gb0059.html"
+    given_up = findings(run(graph_breaks=(replace(row, reason="too_long", uncompiled=True),)))[0]
+    assert given_up.id == "TL305" and "Nothing of the function is compiled." in given_up.reason
+
+
+def test_recompiles_show_the_values_that_changed() -> None:
+    first = Recompile("value", "step", "n == 2", 7, 0, 0, "n == 2", "2", "3", 2, 8)
+    rows = tuple(replace(first, new=str(n), version=n - 1) for n in range(3, 8))
+    found = findings(run(recompiles=rows))
+    assert [f.id for f in found] == ["TL301", "TL304"]
+    assert "`n`: 2, then 3, 4, 5, 6 and 1 more." in found[0].reason
+    assert found[1].title == "6 of 8 programs: near the limit" and "step has 6 programs" in found[1].reason
+    limit = Recompile("limit", "step", "n == 2", 0, 0, 0, version=9, limit=8)
+    assert [f.id for f in findings(run(recompiles=(*rows, limit)))] == ["TL301", "TL303"]
+    assert [f.id for f in findings(run(recompiles=rows[:3]))] == ["TL301"]
+
+
+def test_what_a_comparison_could_not_rewind_is_about_values() -> None:
+    comparison = replace(samples.comparison(), not_rewound=("batches", "lines"))
+    (found,) = findings(replace(run(), comparison=comparison))
+    assert (found.id, found.severity, found.count) == ("TL306", "wrong", 2) and "batches, lines" in found.reason
+
+
 def test_unknown_reasons_show_the_original_word() -> None:
     found = findings(run(syncs=(Sync("moonlight", 0, 0, 1, 0, 0),)))
     assert found[0].message == "moonlight" and found[0].bytes is None

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from tpu_lab.compiler.events import BreakTold, Frame, GraphTold, RecompileTold, RegionTold
 from tpu_lab.notebook.cell import Cell
 from tpu_lab.notebook.lab import Lab
 from tpu_lab.record.comparison import Comparison, Difference
@@ -22,7 +23,10 @@ class FakeRecording:
         self.active = False
         self.ended_by: str | None = None
         self.breaks: list[tuple[str, str, int, str]] = []
-        self.recompiles: list[tuple[Any, ...]] = []
+        self.told: list[BreakTold] = []
+        self.recompiles: list[RecompileTold] = []
+        self.graphs: list[GraphTold] = []
+        self.regions: list[RegionTold] = []
 
     def __enter__(self) -> FakeRecording:
         self.active = True
@@ -36,11 +40,19 @@ class FakeRecording:
     def run(self) -> Run:
         return Run(id=f"r{self.number}", name=self.name, mode=self.mode, device=self.device)
 
-    def graph_break(self, message: str, filename: str = "", line: int = 0, reason: str = "") -> None:
-        self.breaks.append((message, filename, line, reason))
+    def graph_break(self, told: BreakTold) -> None:
+        frame = told.frame or Frame("", 0)
+        self.breaks.append((told.message, frame.filename, frame.line, told.reason))
+        self.told.append(told)
 
-    def recompile(self, message: str, function: str = "", filename: str = "", line: int = 0, seconds: float = 0.0, reason: str = "") -> None:
-        self.recompiles.append((message, function, filename, line, seconds, reason))
+    def recompile(self, told: RecompileTold) -> None:
+        self.recompiles.append(told)
+
+    def graph(self, told: GraphTold) -> None:
+        self.graphs.append(told)
+
+    def region(self, told: RegionTold) -> None:
+        self.regions.append(told)
 
 
 class FakeLab(Lab):

@@ -144,7 +144,7 @@ def test_what_training_compiles(notebook: Notebook, made: str) -> None:
     backward = next(i for i, text in enumerate(recording.cell.text.splitlines(), 1) if "backward" in text)
     step = {"in the cell": [], "before the cell": [(backward, "backward")]}[made]
     assert [(line, reason) for _, _, line, reason in recording.breaks] == step
-    assert all("len(self.state" in message for message, *_ in recording.recompiles)
+    assert all("len(self.state" in told.message for told in recording.recompiles)
     assert counters["aot_autograd"]["ok"] == {"in the cell": 1, "before the cell": 2}[made]
 
 
@@ -181,6 +181,32 @@ def test_breaks_are_told_with_line_and_reason(notebook: Notebook) -> None:
     assert all(filename == recording.cell.filename for _, filename, _, _ in recording.breaks)
 
 
+def test_regions_say_which_lines_ran_together(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    body = "import math\ndef f(v):\n    return v + 1\ny = f(x * 2)\nz = y * math.pi\nprint('mid')\n"
+    body += "v = z.sum().item()\nfor i in range(2):\n    z = z + i\nn = 3\n"
+    notebook.run(f"{MAGIC}\n{body}")
+    (recording,) = notebook.lab.recordings
+    found = sorted((told.first_line, told.last_line, told.reason) for told in recording.regions)
+    assert found == [
+        (2, 4, "statement"),
+        (5, 6, ""),
+        (7, 7, "statement"),
+        (8, 8, ""),
+        (9, 9, "statement"),
+        (10, 10, ""),
+        (11, 11, "no_tensors"),
+    ]
+    assert all(told.filename == recording.cell.filename for told in recording.regions)
+
+
+def test_a_separation_inside_a_loop_is_counted_each_time(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    notebook.run(f"{MAGIC}\ny = x\nfor i in range(5):\n    y = y * 2\n    print('step')\n    y = y + 1\n")
+    (recording,) = notebook.lab.recordings
+    assert [(told.reason, told.frame.line, told.count) for told in recording.told] == [("print", 5, 5)]
+
+
 def test_break_inside_a_called_function_is_told_at_its_line(notebook: Notebook) -> None:
     notebook.run(SETUP)
     notebook.run(f"{MAGIC}\ndef f(v):\n    a = v * 2\n    torch._dynamo.graph_break()\n    return a + 1\ny = f(x)\nz = y * 2")
@@ -201,12 +227,11 @@ def test_recompiles_are_told_with_line_and_guard(notebook: Notebook) -> None:
     notebook.run(f"{MAGIC}\nfor n in (2, 3, 4):\n    v = torch.ones(n, 2)\n    r = (v * 2).sum()")
     (recording,) = notebook.lab.recordings
     assert len(recording.recompiles) == 1
-    message, function, filename, line, seconds, reason = recording.recompiles[0]
-    assert "n == 2" in message
-    assert (function, filename) == ("cell", recording.cell.filename)
-    assert line in (3, 4)
-    assert seconds > 0
-    assert reason == ""
+    told = recording.recompiles[0]
+    assert (told.guard, told.old, told.new, told.reason) == ("n == 2", "2", "3", "")
+    assert told.frame is not None and (told.frame.function, told.frame.filename) == ("cell", recording.cell.filename)
+    assert told.frame.line in (3, 4)
+    assert told.duration_ns > 0 and told.version == 2 and told.limit == 8
 
 
 def test_errors_are_eagers_own(notebook: Notebook) -> None:

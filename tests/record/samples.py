@@ -75,6 +75,7 @@ def run(with_comparison: bool = True) -> Run:
                 cell_location=2,
                 goes_away_with="TL201",
                 message="Unsupported <b>\nsecond",
+                link="https://example.org/gb0109.html",
             ),
         ),
         comparison=comparison() if with_comparison else None,

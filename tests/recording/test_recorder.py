@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tpu_lab.compiler.events import BreakTold, Frame, GraphTold, RecompileTold, RegionTold
 from tpu_lab.device import events
 from tpu_lab.device.events import OpProgram
 from tpu_lab.record import Run, codec
@@ -196,16 +197,26 @@ def test_rare_events_carry_line_cost_and_reason(device: FakeDevice) -> None:
         now = time.perf_counter_ns()
         recorder.op(program, now, now + 1, [], [])
         for _ in range(3):
-            recorder.graph_break("Unsupported Tensor.item() call with capture_scalar_outputs=False", CELL, 2)
-        recorder.graph_break("Data-dependent branching", CELL, 3, reason="branch")
-        recorder.recompile("tensor 'x' size mismatch at index 0. expected 4, actual 5", "step", CELL, 1, 0.5)
-        recorder.recompile("odd", "step", "/somewhere/net.py", 3)
+            recorder.graph_break(BreakTold("Unsupported Tensor.item() call with capture_scalar_outputs=False", Frame(CELL, 2)))
+        branch = BreakTold("Data-dependent branching", Frame(CELL, 3), "branch", "GB0170", stack=(Frame(CELL, 3),), graphs=1, graph_ns=9)
+        recorder.graph_break(branch)
+        recorder.recompile(RecompileTold("tensor 'x' size mismatch", Frame(CELL, 1, "step"), 500_000_000, old="4", new="5", version=2, limit=8))
+        recorder.recompile(RecompileTold("odd", Frame("/somewhere/net.py", 3, "step")))
+        recorder.graph(GraphTold("graph 0", Frame(CELL, 1, "step"), 4, 7, 3, 1, "static", branch))
+        recorder.region(RegionTold(CELL, 3, 3, "item"))
+        recorder.region(RegionTold(CELL, 1, 2))
     run = recorder.run
     assert (run.syncs[0].reason, run.syncs[0].nbytes, run.syncs[0].op) == ("item", 4, 0)
     assert run.locations[run.syncs[0].cell_location].line == 2
     assert (run.fallbacks[0].op, run.fallbacks[0].reason, run.fallbacks[0].bytes_out) == ("aten.x", "no_lowering", 10)
     assert [(b.reason, b.count, run.locations[b.cell_location].line) for b in run.graph_breaks] == [("item", 3, 2), ("branch", 1, 3)]
     assert [(r.reason, r.function, r.duration_ns) for r in run.recompiles] == [("shape", "step", 500_000_000), ("unknown", "step", 0)]
+    found = run.graph_breaks[1]
+    assert (found.id, found.graphs, found.graph_ns, found.syncs, found.stack) == ("GB0170", 1, 9, 0, (found.location,))
+    assert found.remedy.startswith("`torch.where(") and run.graph_breaks[0].sync_ns >= 7_000
+    assert (run.recompiles[0].old, run.recompiles[0].new, run.recompiles[0].version) == ("4", "5", 2)
+    assert [(g.name, g.runs, g.ended_by, run.locations[g.location].line) for g in run.graphs] == [("graph 0", 3, 1, 1)]
+    assert [(r.first_line, r.last_line, r.compiled, r.reason) for r in run.regions] == [(1, 2, True, ""), (3, 3, False, "item")]
     assert run.recompiles[0].cell_location >= 0 and run.recompiles[1].cell_location == -1
     assert run.sources[run.locations[run.recompiles[1].location].source].name == "somewhere/net.py"
     totals = run.totals

@@ -15,9 +15,9 @@ from tpu_lab.views.html import run_html
 from tpu_lab.views.html_compare import comparison_html
 from tpu_lab.views.markup import Markup, code_text, element, escape, join
 
-ALLOWED_TAGS = {"div", "span", "table", "thead", "tbody", "tr", "th", "td", "b", "code", "pre", "details", "summary"}
+ALLOWED_TAGS = {"div", "span", "table", "thead", "tbody", "tr", "th", "td", "b", "code", "pre", "details", "summary", "a"}
 """All of them pass JupyterLab's sanitizer."""
-ALLOWED_ATTRIBUTES = {"style", "title", "scope", "role", "aria-label", "aria-hidden"}
+ALLOWED_ATTRIBUTES = {"style", "title", "scope", "role", "aria-label", "aria-hidden", "href"}
 
 
 class Reader(HTMLParser):

@@ -21,7 +21,7 @@ def with_findings(run: Run) -> Run:
 
 def findings(run: Run) -> tuple[Finding, ...]:
     """All findings of a run: wrong values first, then by cost, costs that are not known last; those that go away with others after all."""
-    found = [*_syncs(run), *_fallbacks(run), *_recompiles(run), *_breaks(run)]
+    found = [*_syncs(run), *_fallbacks(run), *_recompiles(run), *_near_limit(run), *_breaks(run), *_not_rewound(run)]
     return tuple(sorted(found, key=lambda f: (f.severity != "wrong", bool(f.goes_away_with), f.cost_ns is None, -(f.cost_ns or 0), f.id)))
 
 
@@ -50,8 +50,49 @@ def _recompiles(run: Run) -> list[Finding]:
     found = []
     for rows in _groups(run.recompiles, lambda row: (row.reason, row.function, _line(run, row))):
         reason = RecompileReason.of(rows[0].reason)
+        kind = FindingKind.RECOMPILE_LIMIT if reason is RecompileReason.LIMIT else FindingKind.RECOMPILE
         cost = sum(row.duration_ns for row in rows) or None
-        found.append(_finding(FindingKind.RECOMPILE, reason.title, reason.sentence, reason.remedy, rows, cost, None, rows[-1].message))
+        sentence = " ".join(filter(None, [reason.sentence, _changed(rows)]))
+        found.append(_finding(kind, reason.title, sentence, reason.remedy, rows, cost, None, rows[-1].message))
+    return found
+
+
+def _changed(rows: Sequence[Recompile]) -> str:
+    """`n was 2, then 3, 4.`, where the values are known."""
+    values = [row.new for row in rows if row.new]
+    if not values or not rows[0].guard:
+        return ""
+    name = rows[0].guard.partition(" == ")[0]
+    shown = list(dict.fromkeys(values))
+    later = ", ".join(shown[:_VALUES_SHOWN]) + (f" and {len(shown) - _VALUES_SHOWN} more" if len(shown) > _VALUES_SHOWN else "")
+    return f"`{name}`: {rows[0].old or 'another value'}, then {later}."
+
+
+_VALUES_SHOWN = 4
+_MARGIN = 2
+"""A function that may be compiled this many times more, or fewer, is near its limit."""
+
+
+def _near_limit(run: Run) -> list[Finding]:
+    """Functions that are about to be no longer compiled, each once; not those that already are not."""
+    latest: dict[tuple[str, Hashable], Recompile] = {}
+    for row in run.recompiles:
+        latest[row.function, _line(run, row)] = row
+    beyond = {row.function for row in run.recompiles if RecompileReason.of(row.reason) is RecompileReason.LIMIT}
+    highest: dict[str, Recompile] = {}
+    for row in latest.values():
+        if row.function not in highest or row.version > highest[row.function].version:
+            highest[row.function] = row
+    kind = FindingKind.NEAR_RECOMPILE_LIMIT
+    found = []
+    for function, row in highest.items():
+        left = row.limit - row.version
+        if row.limit and 0 <= left <= _MARGIN and function not in beyond:
+            words = (
+                f"{function or 'The function'} has {row.version} programs; with {row.limit} torch.compile stops compiling it, and it runs op by op."
+            )
+            remedy = "Remove the cause of its recompiles; `torch._dynamo.config.recompile_limit` raises the limit."
+            found.append(_finding(kind, f"{row.version} of {row.limit} programs: near the limit", words, remedy, [row], None, None, ""))
     return found
 
 
@@ -61,14 +102,42 @@ _READS_VALUES = (BreakReason.ITEM, BreakReason.BRANCH, BreakReason.DYNAMIC_SIZE,
 def _breaks(run: Run) -> list[Finding]:
     found = []
     sync_lines = {_line(run, sync) for sync in run.syncs}
-    for rows in _groups(run.graph_breaks, lambda row: (row.reason, _line(run, row))):
-        reason, line = BreakReason.of(rows[0].reason), _line(run, rows[0])
-        one = _finding(FindingKind.GRAPH_BREAK, reason.title, reason.sentence, reason.remedy, rows, None, None, rows[0].message)
-        one = replace(one, count=sum(row.count for row in rows))
+    for rows in _groups(run.graph_breaks, lambda row: (row.reason, row.id, _line(run, row))):
+        row, reason, line = rows[0], BreakReason.of(rows[0].reason), _line(run, rows[0])
+        kind = FindingKind.TRACE_GIVEN_UP if reason is BreakReason.TOO_LONG else FindingKind.GRAPH_BREAK
+        one = _finding(kind, reason.title, _why(rows, reason), row.remedy or reason.remedy, rows, _extra_ns(rows), None, row.message)
+        one = replace(one, count=sum(row.count for row in rows), link=row.link)
         if reason in _READS_VALUES and line and line in sync_lines:  # no value read, no break
             one = replace(one, goes_away_with=FindingKind.HOST_SYNC.id, remedy="")
         found.append(one)
     return found
+
+
+def _extra_ns(rows: Sequence[GraphBreak]) -> int | None:
+    """What compiling the extra graphs took; the waits on the line are a finding of their own."""
+    return sum(row.graph_ns for row in rows) or None
+
+
+def _why(rows: Sequence[GraphBreak], reason: BreakReason) -> str:
+    """The mechanism, what it led to, and PyTorch's id."""
+    graphs, syncs = sum(row.graphs for row in rows), sum(row.syncs for row in rows)
+    led = [f"{graphs} extra {'graph' if graphs == 1 else 'graphs'}"] if graphs else []
+    led += [f"{syncs} host {'sync' if syncs == 1 else 'syncs'} on the line"] if syncs else []
+    words = [reason.sentence, f"It led to {' and '.join(led)}." if led else ""]
+    if any(row.uncompiled for row in rows) and reason is not BreakReason.SKIPPED:
+        words.append("Nothing of the function is compiled.")
+    words.append(f"PyTorch calls it {rows[0].id}." if rows[0].id else "")
+    return " ".join(filter(None, words))
+
+
+def _not_rewound(run: Run) -> list[Finding]:
+    names = run.comparison.not_rewound if run.comparison is not None else ()
+    if not names:
+        return []
+    kind = FindingKind.NOT_REWOUND
+    words = f"{', '.join(names)} cannot be put back to where it was before the cell, so later modes go on where the first one stopped."
+    remedy = "Make the iterator inside the cell: `for x in make()` instead of `for x in it`."
+    return [Finding(kind.id, kind.title, words, remedy, severity="wrong", count=len(names))]
 
 
 def _finding(

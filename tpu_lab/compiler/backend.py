@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,14 +13,17 @@ from torch._dynamo.backends.common import aot_autograd
 from ..device import _torch_internals as internals
 from ..device.graph.decompose import decomposition_table
 from ..device.graph.program import GraphProgram
+from . import events
+from .capture import capture
+from .events import Captured
 from .interface import register_interface
 
-_numbers = itertools.count()
 
-
-def _compiler(kind: str) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
+def _compiler(kind: str, captured: Captured) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
     def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return GraphProgram(graph, f"graph {next(_numbers)} ({kind})", aliases=kind == "inference")
+        program = GraphProgram(graph, f"{captured.name} ({kind})", aliases=kind == "inference")
+        captured.programs.append(program)
+        return program
 
     return compile_graph
 
@@ -34,10 +37,32 @@ def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: A
     register_interface()
     if not _uses_device(graph, example_inputs):
         return graph  # nothing of it is on the device: torch's own kernels run it
-    compiled = aot_autograd(
-        fw_compiler=_compiler("forward"),
-        bw_compiler=_compiler("backward"),
-        inference_compiler=_compiler("inference"),
+    captured = capture(graph)
+    start = time.perf_counter_ns()
+    compiled = _watched(_ready(graph, example_inputs, captured), captured)
+    captured.compile_ns = time.perf_counter_ns() - start
+    if events.observer is not None:
+        events.observer.captured(captured)
+    return compiled
+
+
+def _watched(function: Callable[..., Any], captured: Captured) -> Callable[..., Any]:
+    """The function, which tells whoever listens that the graph runs."""
+
+    def run(*args: Any) -> Any:
+        if events.observer is not None:
+            events.observer.ran(captured)
+        return function(*args)
+
+    return run
+
+
+def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured: Captured) -> Callable[..., Any]:
+    """The graph as a function of its inputs."""
+    compiled: Callable[..., Any] = aot_autograd(
+        fw_compiler=_compiler("forward", captured),
+        bw_compiler=_compiler("backward", captured),
+        inference_compiler=_compiler("inference", captured),
         decompositions=decomposition_table(),
         partition_fn=min_cut_rematerialization_partition,
         keep_inference_input_mutations=True,

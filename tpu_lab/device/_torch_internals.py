@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch._prims_common import wrappers
@@ -18,6 +18,7 @@ from torch.utils import _device, _pytree, backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
 _C: Any = torch._C
+Result = TypeVar("Result")
 DispatchKey: Any = _C.DispatchKey
 DispatchKeySet: Any = _C.DispatchKeySet
 META = DispatchKeySet(DispatchKey.Meta)
@@ -164,30 +165,25 @@ def function_modes() -> Sequence[Any]:
     return torch.overrides._get_current_function_mode_stack()  # type: ignore[no-any-return]
 
 
+def never_traced(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Dynamo looks neither at the frames of this function nor at any frame below it, whoever's code that is. Costs nothing outside a compile."""
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        skip = _C._dynamo.eval_frame._FrameAction.SKIP
+        _C._dynamo.eval_frame.set_code_exec_strategy(code, _C._dynamo.eval_frame._FrameExecStrategy(skip, skip))
+    return function
+
+
 def dynamo_is_loaded() -> bool:
-    """True once something of this process compiles; the functions below import Dynamo, which takes a second."""
+    """True once something of this process compiles; `recompile_limit` and what follows import Dynamo, which takes a second."""
     return "torch._dynamo" in sys.modules
 
 
-def graph_break_reasons() -> list[Any]:
-    """Dynamo's list of graph breaks, which it only appends to: each has `reason` and `user_stack`."""
-    from torch._dynamo import utils
+def recompile_limit() -> int:
+    """Beyond this many programs of one function Dynamo stops compiling it."""
+    import torch._dynamo
 
-    return utils.graph_break_reasons
-
-
-def compilation_metrics() -> Sequence[Any]:
-    """Dynamo's last 64 compilations, oldest first."""
-    from torch._dynamo import utils
-
-    return utils.get_compilation_metrics()
-
-
-def compile_callbacks() -> Any:
-    """Dynamo's `register_start_callback`, `register_end_callback` and `remove_end_callback`; they are called with one argument."""
-    from torch._dynamo.callback import callback_handler
-
-    return callback_handler
+    return int(torch._dynamo.config.recompile_limit)
 
 
 def tolerate_compile_errors() -> AbstractContextManager[Any]:

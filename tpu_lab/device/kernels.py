@@ -60,7 +60,7 @@ def register_all() -> int:
     """Registers every kernel of the device; returns how many overloads got one."""
     aten = _library("aten")
     for name, function in _DEVICE_KERNELS.items():
-        aten.impl(name, races.patient(function) if name in _READ else function, "PrivateUse1")
+        aten.impl(name, internals.never_traced(races.patient(function) if name in _READ else function), "PrivateUse1")
     for key in ("SparsePrivateUse1", "SparseCsrPrivateUse1", "QuantizedPrivateUse1", "NestedTensorPrivateUse1"):
         _library("_").fallback(refuse_layout, key)
     done = set(_DEVICE_KERNELS)
@@ -114,7 +114,7 @@ def kernel_for(overload: Any) -> Callable[..., Any]:
         finally:
             del fault  # an exception and a frame that hold each other would keep the operands alive
 
-    return kernel
+    return internals.never_traced(kernel)
 
 
 def _server(overload: Any) -> Callable[..., Any]:
@@ -131,6 +131,7 @@ def _server(overload: Any) -> Callable[..., Any]:
 _patiently_decomposed = races.patient(run_decomposed)
 
 
+@internals.never_traced
 def serve_other(op: Any, *args: Any, **kwargs: Any) -> Any:
     """The boxed fallback: an operator without a lowering runs as one decomposed program if it can, else on the CPU."""
     try:

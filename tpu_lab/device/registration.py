@@ -60,6 +60,7 @@ def _first_use(op: Any, *args: Any, **kwargs: Any) -> Any:
     return serve_other(op, *args, **kwargs)
 
 
+@internals.never_traced
 def load() -> None:
     """Imports jax and registers all kernels; the first operator on the device does it."""
     global _loaded

@@ -21,8 +21,9 @@ from typing import Any
 
 import torch
 
+from ..compiler.events import BreakTold, CompileListener, Frame, RegionTold
+from ..record.reasons import RegionReason
 from .cell import Cell, compile_expression, compile_statement
-from .dynamo_watch import BreakListener
 from .partition import Way, way_of, worth_compiling
 from .regions import ENTRY, Cut, Region, assigned_before_read, names_bound, names_in_inner_scopes, names_read
 from .tracebacks import REGION_NAME
@@ -53,29 +54,38 @@ class CompiledCell:
         self._made_here = names_bound(cell.nodes)
         self._filename = cell.filename
         self._compiler = compiler
-        self._told: BreakListener | None = None
+        self._plain = parts.plain
         self._regions: list[_RunningRegion] = []
         for region in parts.regions:
             self._regions.append(_RunningRegion(self, region, self._regions[region.before] if region.before >= 0 else None))
 
     @contextmanager
-    def entered(self, told: BreakListener | None) -> Iterator[None]:
-        """Makes the cell's region calls work inside the block; `told` hears of what separates compiled parts."""
-        outer, self._told = builtins.__dict__.get(ENTRY), told
+    def entered(self, told: CompileListener | None) -> Iterator[None]:
+        """Makes the cell's region calls work inside the block; at its end `told` hears which lines ran together, and what separated them."""
+        outer = builtins.__dict__.get(ENTRY)
         builtins.__dict__[ENTRY] = self._enter
+        for region in self._regions:
+            region.forget_runs()
         try:
             yield
         finally:
-            self._told = None
             if outer is None:
                 builtins.__dict__.pop(ENTRY, None)
             else:
                 builtins.__dict__[ENTRY] = outer
+            if told is not None:
+                self._tell(told)
 
-    def separated(self, reason: str, line: int) -> None:
-        """Two compiled parts follow each other with something between them."""
-        if self._told is not None:
-            self._told.graph_break(_SEPARATED[reason], self._filename, line, reason)
+    def _tell(self, told: CompileListener) -> None:
+        for first, last in self._plain:
+            told.region(RegionTold(self._filename, first, last, RegionReason.STATEMENT.id))
+        for region in self._regions:
+            for part in region.parts:
+                told.region(RegionTold(self._filename, *part.lines, part.reason))
+                if part.separator is not None and part.runs:
+                    reason, line = part.separator
+                    frame = Frame(self._filename, line, REGION_NAME)
+                    told.graph_break(BreakTold(_SEPARATED[reason], frame, reason, stack=(frame,), count=part.runs))
 
     def _enter(self, number: int) -> Any:
         __tracebackhide__ = True
@@ -113,7 +123,7 @@ class _RunningRegion:
     def __init__(self, cell: CompiledCell, region: Region, before: _RunningRegion | None) -> None:
         self._cell = cell
         self._statements = region.statements
-        self._parts: list[_CompiledPart | _PlainPart] = []
+        self.parts: list[_CompiledPart | _PlainPart] = []
         self._covered = 0
         self._before = before
         self._separator: tuple[str, int] | None = ("print", region.printed) if before is not None else None
@@ -122,10 +132,11 @@ class _RunningRegion:
         """Runs all statements; returns the value of the last one if it is an expression."""
         __tracebackhide__ = True
         value, done = None, 0
-        while done < len(self._parts) or self._covered < len(self._statements):
-            if done == len(self._parts):
-                self._parts.append(self._next_part())
-            value = self._parts[done].run(self._cell.namespace)
+        while done < len(self.parts) or self._covered < len(self._statements):
+            if done == len(self.parts):
+                self.parts.append(self._next_part())
+            self.parts[done].runs += 1
+            value = self.parts[done].run(self._cell.namespace)
             done += 1
         return value
 
@@ -137,15 +148,16 @@ class _RunningRegion:
             self._covered += 1
             if first.separates and self._separator is None:
                 self._separator = first.value, rest[0].lineno
-            return _PlainPart(self._cell, rest[:1])
+            return _PlainPart(self._cell, rest[:1], first.name.lower())
         group = self._compiled_together(rest, first)
         self._covered += len(group)
         if not worth_compiling(group, self._cell.namespace):
-            return _PlainPart(self._cell, group)
+            return _PlainPart(self._cell, group, RegionReason.NO_TENSORS.id)
+        part = self._cell.compiled(group)
         if self._separator is not None and (self.compiles or (self._before is not None and self._before.compiles)):
-            self._cell.separated(*self._separator)
+            part.separator = self._separator
         self._separator = None
-        return self._cell.compiled(group)
+        return part
 
     def _compiled_together(self, statements: Sequence[ast.stmt], first: Way) -> Sequence[ast.stmt]:
         """The statements from the first on that go into one function."""
@@ -159,16 +171,35 @@ class _RunningRegion:
                 return statements[: count + 1]
         return statements
 
+    def forget_runs(self) -> None:
+        """A new run of the cell begins."""
+        for part in self.parts:
+            part.runs = 0
+
     @property
     def compiles(self) -> bool:
         """Whether a part of it is compiled."""
-        return any(isinstance(part, _CompiledPart) for part in self._parts)
+        return any(isinstance(part, _CompiledPart) for part in self.parts)
 
 
-class _PlainPart:
+class _Part:
+    """Statements that run together."""
+
+    def __init__(self, statements: Sequence[ast.stmt], reason: str) -> None:
+        self.lines = statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno
+        self.reason = reason
+        """Id of `RegionReason`; empty: compiled."""
+        self.runs = 0
+        """In this run of the cell."""
+        self.separator: tuple[str, int] | None = None
+        """What lies between it and the compiled part before: id of `BreakReason`, line."""
+
+
+class _PlainPart(_Part):
     """Statements that run as module-level code."""
 
-    def __init__(self, cell: CompiledCell, statements: Sequence[ast.stmt]) -> None:
+    def __init__(self, cell: CompiledCell, statements: Sequence[ast.stmt], reason: str) -> None:
+        super().__init__(statements, reason)
         *before, last = statements
         self._codes = [cell.plain(s) for s in before]
         self._value: CodeType | None = None
@@ -184,12 +215,13 @@ class _PlainPart:
         return eval(self._value, namespace) if self._value is not None else None
 
 
-class _CompiledPart:
+class _CompiledPart(_Part):
     """Statements as a compiled function of the Python numbers they read."""
 
     def __init__(
         self, statements: Sequence[ast.stmt], namespace: dict[str, Any], shared: set[str], filename: str, compiler: Compiler, flags: int
     ) -> None:
+        super().__init__(statements, "")
         assigned = _assigned(statements, filename)
         numbers = {name for name, value in namespace.items() if type(value) in (int, float)} & (names_read(statements) | assigned)
         numbers -= shared

@@ -13,10 +13,10 @@ from ..device.interrupts import held_back
 from ..errors import OptionError, one_of
 from .cell import Cell, split_interactive
 from .compiled_cell import CompiledCell
-from .dynamo_watch import tolerant
 from .execution import Statements
 from .lab import Lab
 from .regions import cut
+from .tolerance import tolerant
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ ENTRY = "__tpu_lab_region__"
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr)
 _SUSPENDS = (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _READS_FRAME = frozenset(("locals", "globals", "vars", "dir", "exec", "eval", "super", "__import__", "get_ipython", "breakpoint"))
 _TALKS = frozenset(("print", "display", "input", "help", "open", "exit", "quit"))
 
@@ -39,6 +40,8 @@ class Cut:
 
     statements: list[ast.stmt]
     regions: list[Region]
+    plain: list[tuple[int, int]]
+    """First and last lines of what stays outside the regions: whole statements, and the heads of loops and the like."""
 
 
 def cut(statements: Sequence[ast.stmt], each_apart: bool = False) -> Cut:
@@ -47,17 +50,18 @@ def cut(statements: Sequence[ast.stmt], each_apart: bool = False) -> Cut:
     `each_apart`: each top-level expression is a region of its own, because IPython shows all their values.
     """
     regions: list[Region] = []
+    plain: list[tuple[int, int]] = []
     if not each_apart:
-        return Cut(_cut_block(statements, regions), regions)
+        return Cut(_cut_block(statements, regions, plain), regions, plain)
     blocks: list[list[ast.stmt]] = []
     for node in statements:
         if not blocks or isinstance(node, ast.Expr) or isinstance(blocks[-1][-1], ast.Expr):
             blocks.append([])
         blocks[-1].append(node)
-    return Cut([part for block in blocks for part in _cut_block(block, regions)], regions)
+    return Cut([part for block in blocks for part in _cut_block(block, regions, plain)], regions, plain)
 
 
-def _cut_block(statements: Sequence[ast.stmt], regions: list[Region]) -> list[ast.stmt]:
+def _cut_block(statements: Sequence[ast.stmt], regions: list[Region], plain: list[tuple[int, int]]) -> list[ast.stmt]:
     out: list[ast.stmt] = []
     current = before = -1
     printed = 0
@@ -74,8 +78,21 @@ def _cut_block(statements: Sequence[ast.stmt], regions: list[Region]) -> list[as
         else:
             before, printed = -1, 0
         current = -1
-        out.append(_cut_inside(node, regions))
+        _note_plain(node, plain)
+        out.append(_cut_inside(node, regions, plain))
     return out
+
+
+def _note_plain(node: ast.stmt, plain: list[tuple[int, int]]) -> None:
+    """Adds the lines of a statement that is no part of a region, or those before its first block; joins them to the lines just above."""
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    last = node.end_lineno or first
+    body = None if isinstance(node, _DEFINITIONS) else getattr(node, "body", None)
+    if body:
+        last = max(first, body[0].lineno - 1)
+    if plain and plain[-1][1] + 1 == first:
+        first = plain.pop()[0]
+    plain.append((first, last))
 
 
 def _call(number: int, at: ast.stmt) -> ast.stmt:
@@ -83,25 +100,25 @@ def _call(number: int, at: ast.stmt) -> ast.stmt:
     return ast.fix_missing_locations(ast.copy_location(call, at))
 
 
-def _cut_inside(node: ast.stmt, regions: list[Region]) -> ast.stmt:
+def _cut_inside(node: ast.stmt, regions: list[Region], plain: list[tuple[int, int]]) -> ast.stmt:
     """A compound statement with its blocks cut; a definition or simple statement as it is."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or not any(hasattr(node, block) for block in ("body", "cases")):
+    if isinstance(node, _DEFINITIONS) or not any(hasattr(node, block) for block in ("body", "cases")):
         return node
     parts: dict[str, Any] = dict(ast.iter_fields(node))
     for block in ("body", "orelse", "finalbody"):
         if isinstance(parts.get(block), list) and parts[block]:
-            parts[block] = _cut_block(getattr(node, block), regions)
+            parts[block] = _cut_block(getattr(node, block), regions, plain)
     for clauses in ("handlers", "cases"):
         if clauses in parts:
-            parts[clauses] = [_cut_clause(clause, regions) for clause in getattr(node, clauses)]
+            parts[clauses] = [_cut_clause(clause, regions, plain) for clause in getattr(node, clauses)]
     make: type[Any] = type(node)
     made: ast.stmt = ast.copy_location(make(**parts), node)
     return made
 
 
-def _cut_clause(clause: ast.AST, regions: list[Region]) -> ast.AST:
+def _cut_clause(clause: ast.AST, regions: list[Region], plain: list[tuple[int, int]]) -> ast.AST:
     parts = dict(ast.iter_fields(clause))
-    parts["body"] = _cut_block(parts["body"], regions)
+    parts["body"] = _cut_block(parts["body"], regions, plain)
     return ast.copy_location(type(clause)(**parts), clause) if isinstance(clause, ast.ExceptHandler) else type(clause)(**parts)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from ..record.run import Run
 from ..record.timing import Timing
+from ..recording.compile_watch import CompileWatch
 from .cell import Cell
 from .default_device import DefaultDevice
-from .dynamo_watch import DynamoWatch
 from .lab import Lab, Recording
 from .modes import Mode, PreparedCell
 from .options import CellOptions
@@ -93,7 +93,7 @@ class Observed:
         with ExitStack() as stack:
             if self._recorder is not None:
                 stack.enter_context(self._recorder)
-                stack.enter_context(DynamoWatch(self.told))
+                stack.enter_context(CompileWatch(self.told))
             self._exit = stack.pop_all()
         return self
 

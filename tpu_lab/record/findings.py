@@ -30,3 +30,5 @@ class Finding:
     """Id of the finding it depends on."""
     message: str = ""
     """The compiler's own words."""
+    link: str = ""
+    """A page that says more (https); empty: none."""

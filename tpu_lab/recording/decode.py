@@ -42,7 +42,8 @@ def decode(recorder: Recorder) -> Run:
     syncs = happened.syncs(table, recorder.start_ns, op_before)
     fallbacks = happened.fallbacks(table, recorder.start_ns)
     failures = happened.failures(table, op_before)
-    breaks, recompiles = happened.graph_breaks(table), happened.recompiles(table)
+    breaks, recompiles = happened.graph_breaks(table, syncs), happened.recompiles(table)
+    graphs, regions = happened.graphs(table), happened.regions(table)
     names = [programs[p].op for p in ops.program]
     places = [cell if cell >= 0 else user for cell, user in zip(ops.cell_location, ops.location, strict=True)]
     # PyTorch's own kernels do not tell their scratch memory; XLA's programs do, or the peak is a lower bound
@@ -73,6 +74,8 @@ def decode(recorder: Recorder) -> Run:
         graph_breaks=breaks,
         recompiles=recompiles,
         failures=failures,
+        graphs=graphs,
+        regions=regions,
         ops_dropped=recorder.dropped_ops,
     )
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from types import FrameType, TracebackType
 from typing import Any
 
+from ..compiler.events import BreakTold, GraphTold, RecompileTold, RegionTold
 from ..device import events, memory
 from ..device._torch_internals import autograd_node, graph_task, sequence_number
 from ..device.events import BufferView, OpProgram
@@ -131,16 +132,21 @@ class Recorder:
     def failed(self, op: str, error: BaseException) -> None:
         self.happenings.failed(op, error, self._here(), len(self.events))
 
-    def graph_break(self, message: str, filename: str = "", line: int = 0, reason: str = "") -> None:
-        """torch.compile ended a graph at a line of a file (a cell: its compiled file name).
+    def graph_break(self, told: BreakTold) -> None:
+        """torch.compile ended a graph at a line of a file (a cell: its compiled file name)."""
+        self.happenings.graph_break(told)
 
-        `reason` is an id of `BreakReason`; empty: read from `message`.
-        """
-        self.happenings.graph_break(message, filename, line, reason)
+    def recompile(self, told: RecompileTold) -> None:
+        """A function was compiled again."""
+        self.happenings.recompile(told)
 
-    def recompile(self, message: str, function: str = "", filename: str = "", line: int = 0, seconds: float = 0.0, reason: str = "") -> None:
-        """A program was compiled again. `message` is the failed guard; `reason` an id of `RecompileReason`, empty: read from it."""
-        self.happenings.recompile(message, function, filename, line, int(seconds * 1e9), reason)
+    def graph(self, told: GraphTold) -> None:
+        """A graph ran, or was made ready. Told after the breaks."""
+        self.happenings.graph(told)
+
+    def region(self, told: RegionTold) -> None:
+        """Lines of the cell run together."""
+        self.happenings.region(told)
 
     def _drop(self) -> None:
         self.dropped_ops += 1

@@ -8,6 +8,7 @@ from ..record.findings import Finding
 from ..record.reasons import FindingKind
 from ..record.run import Run
 from . import sentences, theme
+from .graphs import HEADER, graph_table, region_sentence
 from .html_compare import comparison_parts
 from .html_parts import CODE_SPAN, Column, bar, chip, details, figure, frame, paragraph, sign, table, title
 from .markup import Markup, code_text, element, join
@@ -26,7 +27,7 @@ def run_html(run: Run) -> str:
     parts = [_summary(run), *_failures(run)]
     if run.comparison is not None:
         parts.append(element("div", *comparison_parts(run.comparison), style="margin:12px 0"))
-    parts += [*_sources(run), *_findings(run), *_ops(run), *_memory(run)]
+    parts += [*_sources(run), *_findings(run), *_graphs(run), *_ops(run), *_memory(run)]
     return frame(*parts, label=f"tpu_lab run {run.id}: {sentences.headline(run)}")
 
 
@@ -143,11 +144,26 @@ def _finding(run: Run, f: Finding) -> list[str]:
     ]
     if f.message:
         words.append(element("div", f.message, style=f"{theme.QUOTE};font-size:11px;color:{theme.MUTED}"))
+    if f.link.startswith("https://"):
+        words.append(element("a", f.link, href=f.link, style="font-size:11px"))
     total = element("div", duration(f.cost_ns) if f.cost_ns is not None else "", style="font-weight:600")
     each = f"{count(f.count)} {TIMES} {duration(f.cost_ns / f.count)}" if f.cost_ns is not None else f"{count(f.count)}{TIMES}"
     times = element("div", each if f.count > 1 else "", style=f"font-size:11px;color:{theme.MUTED}")
     mark = element("b", glyph, style=f"color:{colour}", title=name)
     return [mark, element("span", f.id, style=theme.CODE), join(words), line_label(run, f.location, f.cell_location), join([total, times])]
+
+
+def _graphs(run: Run) -> list[Markup]:
+    sentence = region_sentence(run)
+    parts = [paragraph(sentence, muted=True)] if sentence else []
+    if run.graphs:
+        found = graph_table(run)
+        left = ("graph", "function", "ends at")
+        columns = [Column(name, "left" if name in left else "right") for name in HEADER]
+        more = [paragraph(f"{counted(found.more, 'more graph')} not shown.", muted=True)] if found.more else []
+        rows = [[element("span", text) for text in row] for row in found.rows]
+        parts += [table([*columns, Column(f"compiled, {found.unit}")], rows), *more]
+    return [details(f"{counted(len(run.graphs), 'graph')} of torch.compile", *parts)] if parts else []
 
 
 def _ops(run: Run) -> list[Markup]:

@@ -58,6 +58,8 @@ def _only(run: Run, positions: Sequence[int]) -> Run:
         fallbacks=run.fallbacks[:_HAPPENINGS],
         graph_breaks=run.graph_breaks[:_HAPPENINGS],
         recompiles=run.recompiles[:_HAPPENINGS],
+        graphs=tuple(replace(g, ended_by=g.ended_by if g.ended_by < _HAPPENINGS else -1) for g in run.graphs[:_HAPPENINGS]),
+        regions=run.regions[:_HAPPENINGS],
         ops_dropped=run.ops_dropped + len(run.ops) - len(keep),
     )
 

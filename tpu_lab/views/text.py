@@ -9,6 +9,7 @@ from ..record.findings import Finding
 from ..record.reasons import FindingKind
 from ..record.run import Run
 from . import sentences
+from .graphs import HEADER, graph_table, region_sentence
 from .numbers import ARROW, BYTES, FLOP, TIME, TIMES, at_least, column_unit, count, counted, digits, duration, in_unit, shape, size, spread
 from .source_table import SourceTable, failure_label, line_label, source_tables
 from .text_table import table
@@ -23,7 +24,9 @@ def summary(run: Run) -> str:
     if run.comparison is not None:
         blocks.append(comparison(run.comparison))
     blocks += [_source(one) for one in source_tables(run)]
-    blocks += [block for block in (_failures(run), _findings(run), _ops(run), sentences.peak_sentence(run)) if block]
+    blocks += [
+        block for block in (region_sentence(run), _failures(run), _findings(run), _graphs(run), _ops(run), sentences.peak_sentence(run)) if block
+    ]
     return "\n\n".join(blocks)
 
 
@@ -106,6 +109,7 @@ def _findings(run: Run) -> str:
         lines.append(f"       {f.reason}" + (f" Moved {size(f.bytes)}." if f.bytes else ""))
         lines.append(f"       {ARROW} " + (f"goes away with {f.goes_away_with}" if f.goes_away_with else f.remedy))
         lines += [f"       | {words}" for words in f.message.splitlines()[:3]]
+        lines += [f"       | {f.link}"] if f.link else []
     return "\n".join(lines)
 
 
@@ -115,6 +119,14 @@ def cost(finding: Finding) -> str:
         return f"{count(finding.count)}{TIMES}" if finding.count > 1 else ""
     total = duration(finding.cost_ns)
     return f"{total} ({count(finding.count)} {TIMES} {duration(finding.cost_ns / finding.count)})" if finding.count > 1 else total
+
+
+def _graphs(run: Run) -> str:
+    if not run.graphs:
+        return ""
+    found = graph_table(run)
+    lines = table([*HEADER, f"compiled, {found.unit}"], found.rows, "lllrrrlr")
+    return "\n".join(["Graphs of torch.compile", *lines, *([f"... {counted(found.more, 'more graph')}"] if found.more else [])])
 
 
 def _ops(run: Run) -> str:

@@ -18,6 +18,7 @@ import torch
 from ...lowering.promotion import Number
 from ...lowering.rng import Rng
 from ...xla.executable import Executable, compile_program
+from .. import _torch_internals as internals
 from .. import checks, events, memory, modes, policies, program_cache, strict, tensors
 from ..call import NumberSlot, Splitter, Static, TensorSlot
 from ..events import OpProgram, TensorType
@@ -77,6 +78,12 @@ class GraphProgram:
         self._on_host = [i for i, o in enumerate(given) if _is_host_tensor(o)]
         self._numbers = [i for i, o in enumerate(given) if _is_symbol(o)]
 
+    @property
+    def program_count(self) -> int:
+        """How many programs were made of the graph and are kept: one for each way its inputs lay in memory, and for each size."""
+        return len(self._programs)
+
+    @internals.never_traced
     def __call__(self, inputs: list[Any], generator: Any = None) -> Any:
         splitter = Splitter()
         brought = {i: to_device(v) for i, v in enumerate(inputs) if self._is_brought(i, v)}
