@@ -30,10 +30,9 @@ def test_the_environment_makes_operators_wait(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["TORCH_TPU_DEFER_AND_FUSE", "TPU_DEFER_AND_FUSE"])
-def test_a_mode_of_the_environment_that_does_not_exist_here_is_told(name: str) -> None:
-    read = f"import warnings; warnings.simplefilter('error'); from tpu_lab.device import modes; modes.from_environment(); {READ}"
-    assert "UserWarning: TORCH_TPU_DEFER_AND_FUSE is set, but" in outcome(read, **{name: "1", "TPU_LAB_AUTOLOAD": "0"})
-    assert outcome(READ, **{name: "1"}) == "DEFER_NEVER False"
+def test_the_environment_makes_operators_fuse(name: str) -> None:
+    assert outcome(READ, **{name: "1"}) == "DEFER_AND_FUSE False"
+    assert outcome(READ, **{name: "0"}) == "DEFER_NEVER False"
 
 
 def test_the_innermost_block_wins_and_leaves_nothing() -> None:
@@ -49,6 +48,23 @@ def test_the_innermost_block_wins_and_leaves_nothing() -> None:
 def test_values_that_are_no_mode() -> None:
     with pytest.raises(TypeError, match=r"'fast', accepted are EagerMode.DEFER_NEVER"), modes.set_eager_mode("fast"):  # type: ignore[arg-type]
         pass
-    with pytest.raises(NotImplementedError, match=r"torch\.compile"):
-        modes.set_process_mode(EagerMode.DEFER_AND_FUSE)
     assert modes.current() is EagerMode.DEFER_NEVER
+
+
+def test_fusing_is_switched_by_assignment_and_by_block_and_autograd_follows() -> None:
+    fuse, strict = EagerMode.DEFER_AND_FUSE, EagerMode.DEFER_NEVER
+    torch.tpu.eager_mode = fuse  # type: ignore[attr-defined]
+    try:
+        assert modes.defers_here() and torch.tpu.eager_mode is fuse  # type: ignore[attr-defined]
+        with modes.set_eager_mode(strict):
+            assert not modes.defers_here()
+    finally:
+        torch.tpu.eager_mode = strict  # type: ignore[attr-defined]
+    assert not modes.fusing
+    seen = []
+    x = torch.ones(2, device="tpu", requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda gradient: seen.append(modes.defers_here()))
+    with modes.set_eager_mode(fuse):
+        y.sum().backward()
+    assert seen == [True] and not modes.defers_here()

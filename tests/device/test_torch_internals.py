@@ -37,6 +37,16 @@ def test_hooks_guard_and_device_module_are_taken_by_enter_device() -> None:
         internals.register_module("tpu", torch.cuda)
 
 
+def test_after_backward() -> None:
+    seen: list[str] = []
+    x = torch.ones(1, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda gradient: internals.after_backward(lambda: seen.append("end")))
+    x.register_hook(lambda gradient: seen.append("x"))
+    y.backward()
+    assert seen == ["x", "end"]
+
+
 def test_create_empty_tensor_says_no_bytes() -> None:
     made = internals.create_empty_tensor((2, 3), torch.float16)
     assert made.device == torch.device("tpu:0") and made.shape == (2, 3) and made.dtype == torch.float16

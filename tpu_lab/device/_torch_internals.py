@@ -45,6 +45,12 @@ autograd_node: Callable[[], Any] = _C._current_autograd_node
 graph_task: Callable[[], int] = _C._current_graph_task_id
 """The number of the backward pass that runs in this thread; -1 outside one."""
 
+
+def after_backward(callback: Callable[[], None]) -> None:
+    """Has the backward pass that runs in this thread call `callback` when it ends."""
+    torch.autograd.Variable._execution_engine.queue_callback(callback)
+
+
 create_empty_tensor: Callable[[Any, torch.dtype], torch.Tensor] = _C._acc.create_empty_tensor
 """A dense tensor on tpu:0 whose storage says 0 bytes (see `tensors.give_size`)."""
 

@@ -12,7 +12,7 @@ import torch
 from ..lowering.dtypes import to_jax
 from ..xla import _jax_internals as jax_internals
 from . import _torch_internals as internals
-from . import memory, state, tensors
+from . import deferral, memory, state, tensors
 from .host import alias_on_host, host_to_numpy
 from .memory import Buffer
 from .tensors import buffer_of, contiguous_stride, extent, layout_of, offset_of, require_device, wrap
@@ -28,9 +28,7 @@ def _checked(dtype: torch.dtype | None, layout: Any, device: Any) -> torch.dtype
 
 
 def _reserve(count: int, dtype: torch.dtype, op: str) -> None:
-    nbytes = count * dtype.itemsize
-    if memory.ledger.live + nbytes > memory.ledger.limit:
-        memory.refuse(nbytes, op)
+    memory.make_room(count * dtype.itemsize, op)
 
 
 def empty(size: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None, memory_format: Any = None) -> torch.Tensor:
@@ -87,6 +85,8 @@ def grow(storage: Any, buffer: Buffer, dtype: torch.dtype, nbytes: int) -> None:
 
 
 def _resized(buffer: Buffer, layout: Any) -> jax.Array | None:
+    if buffer.array is None:
+        deferral.materialize(buffer)
     if buffer.array is None or not buffer.nbytes:
         return None
     old = host_to_numpy(alias_on_host(buffer.array, buffer.layout.torch_dtype)).view(np.uint8)

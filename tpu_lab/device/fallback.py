@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..errors import OperatorNotSupportedError
-from . import checks, events, policies, races, seeds, tensors
+from . import checks, deferral, events, policies, races, seeds, tensors
 from .events import OpProgram, TensorType
 from .host import alias_on_host, host_view, own
 from .memory import Buffer
@@ -132,6 +132,7 @@ def bring(value: torch.Tensor) -> torch.Tensor:
 
 def run_on_cpu(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Crossing]:
     """Runs `op` with torch's CPU kernel on the same values; returns its result as device tensors, and what crossed."""
+    deferral.cut("cpu")
     checks.settle()
     schema = op._schema
     written = [a.alias_info is not None and a.alias_info.is_write for a in schema.arguments]

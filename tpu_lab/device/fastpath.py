@@ -18,7 +18,7 @@ import torch
 
 from ..lowering import strided
 from . import _torch_internals as internals
-from . import events, memory, modes, numbers, program_cache, state, strict, tensors
+from . import deferral, events, memory, modes, numbers, program_cache, state, strict, tensors
 from .call import freeze, split
 from .memory import Buffer
 from .plan import Argument, Plan
@@ -42,14 +42,15 @@ def can_be_quick(plan: Plan) -> bool:
     return not plan.in_place or (plan.arguments[0].written and sum(a.written for a in plan.arguments) == 1)
 
 
-def quick_kernel(plan: Plan) -> Callable[..., Any]:
-    """A kernel with the signature of the schema. Raises what `strict.run` raises."""
+def quick_kernels(plan: Plan) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Two kernels with the signature of the schema: one that runs, and one that defers. They raise what `strict.run` raises."""
     scope: dict[str, Any] = {
         "Buffer": Buffer,
         "array_of": tensors.array_of,
         "block": strict.wait,
         "check": strict.check,
         "create": internals.create_empty_tensor,
+        "deferral": deferral,
         "float_default": torch.get_default_dtype,
         "events": events,
         "freeze": freeze,
@@ -72,8 +73,11 @@ def quick_kernel(plan: Plan) -> Callable[..., Any]:
     scope.update({f"default_{a.name}": a.default for a in plan.arguments if a.has_default})
     # a file name inside the package: Dynamo, the recorder and error messages leave its frames out as they do ours
     filename = os.path.join(os.path.dirname(__file__), f"<quick kernel of {plan.aten}>")
-    exec(compile(_source(plan), filename, "exec"), scope)
-    return scope["kernel"]  # type: ignore[no-any-return]
+    found = []
+    for source in (_source, _deferring_source):
+        exec(compile(source(plan), filename, "exec"), scope)
+        found.append(scope["kernel"])
+    return found[0], found[1]
 
 
 _aligned = functools.lru_cache(maxsize=65536)(strided.is_aligned)
@@ -124,27 +128,64 @@ def _signature(arguments: tuple[Argument, ...]) -> str:
     return ", ".join(parts)
 
 
-def _source(plan: Plan) -> str:
-    """The kernel's text. Local names: b<i> buffer, a<i> its array, o<i> offset, k<i> key part, n<i> number array of argument i."""
+def _head(plan: Plan, arrays: bool) -> list[str]:
+    """A kernel's text up to its program. Local names: b<i> buffer, a<i> its array, o<i> offset, k<i> key part, n<i> number array of argument i."""
     positional = "".join(f"{_variable(i, a)}, " for i, a in enumerate(plan.arguments) if not a.keyword_only)
     keywords = ", ".join(f"{a.name!r}: {a.name}" for a in plan.arguments if a.keyword_only)
-    whole_call = f"plan, ({positional}), {{{keywords}}}"
-    general = f"return general({whole_call})"
+    general = _general(plan)
     tensors_at = [i for i, a in enumerate(plan.arguments) if a.kind == "tensor"]
-    lines = [f"def kernel({_signature(plan.arguments)}):", "    observer = events.observer", "    if observer is not None: start = now()"]
+    lines = [f"def kernel({_signature(plan.arguments)}):"]
     key: list[str] = []
     pending = _pending(plan)
     for i, a in enumerate(plan.arguments):
-        lines += _take(i, a, pending, general)
+        lines += [line for line in _take(i, a, pending, general) if arrays or (not line.startswith(f"        a{i} =") and f"if a{i} is" not in line)]
         key.append(f"*k{i}" if a.kind == "tensor" else f"k{i}")
     for x in tensors_at:
         lines += [f"    if b{x} is b{y} and b{y} is not None: {general}" for y in tensors_at if y < x]
-    lines += [
+    return [
+        *lines,
         f"    key = ({', '.join(key)}, float_default())",
         "    entry = quick.get(key)",
         f"    if entry is None: return learn(quick, key, ({positional}), {{{keywords}}})",
         f"    if entry.general: {general}",
     ]
+
+
+def _general(plan: Plan) -> str:
+    """The line of a kernel that goes the general way."""
+    positional = "".join(f"{_variable(i, a)}, " for i, a in enumerate(plan.arguments) if not a.keyword_only)
+    keywords = ", ".join(f"{a.name!r}: {a.name}" for a in plan.arguments if a.keyword_only)
+    return f"return general(plan, ({positional}), {{{keywords}}})"
+
+
+def _deferring_source(plan: Plan) -> str:
+    """The text of the kernel that defers."""
+    tensors_at = [i for i, a in enumerate(plan.arguments) if a.kind == "tensor"]
+    buffers = ", ".join(f"b{i}" for i in tensors_at)
+    lines = [*_head(plan, arrays=False), f"    buffers = [{buffers}]"]
+    if len(tensors_at) > 1:
+        lines.append(f"    if {' or '.join(f'b{i} is None' for i in tensors_at)}: buffers = [b for b in buffers if b is not None]")
+    lines += ["    arrays = []", *_inputs(plan)]
+    targets = "(b0,)" if plan.in_place else "()"
+    call = f"deferral.run(plan, entry, buffers, arrays, {targets})"
+    if plan.in_place:
+        return "\n".join([*lines, f"    {call}", "    return arg0"]) + "\n"
+    return "\n".join([*lines, f"    return {call}[0]" if plan.return_count == 1 else f"    return tuple({call})"]) + "\n"
+
+
+def _inputs(plan: Plan) -> list[str]:
+    """Lines that add offsets and numbers to `arrays`."""
+    kinds = [(i, a) for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
+    lines = ["    moves = entry.moves", "    if moves:", *(f"        {_append_inputs(i, a, moving=True)}" for i, a in kinds)]
+    return [*lines, "    else:", *(f"        {_append_inputs(i, a, moving=False)}" for i, a in kinds)]
+
+
+def _source(plan: Plan) -> str:
+    """The text of the kernel that runs."""
+    general = _general(plan)
+    tensors_at = [i for i, a in enumerate(plan.arguments) if a.kind == "tensor"]
+    signature, *head = _head(plan, arrays=True)
+    lines = [signature, "    observer = events.observer", "    if observer is not None: start = now()", *head]
     if plan.in_place:
         lines.append(f"    if b0.shared or journals: {general}")
     lines += [
@@ -153,11 +194,8 @@ def _source(plan: Plan) -> str:
     ]
     if len(tensors_at) > 1:
         lines.append(f"    if {' or '.join(f'a{i} is None' for i in tensors_at)}: arrays = [a for a in arrays if a is not None]")
-    lines += ["    moves = entry.moves", "    if moves:"]
-    lines += [f"        {_append_inputs(i, a, moving=True)}" for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
-    rest = [f"        {_append_inputs(i, a, moving=False)}" for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
-    lines += ["    else:", *rest]
     lines += [
+        *_inputs(plan),
         *_RUN[plan.in_place],
         "    entry.last = tick()",
         "    if entry.checked: check(plan, outputs.pop())",

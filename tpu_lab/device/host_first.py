@@ -126,16 +126,17 @@ class _Worker:
         self.thread: threading.Thread | None = None
         self.ending = threading.Event()
 
-    def offer(self, job: Callable[[], None]) -> None:
-        """Takes a job if there is room."""
+    def offer(self, job: Callable[[], None]) -> bool:
+        """Takes a job if there is room; returns whether."""
         try:
             self.jobs.put_nowait(job)
         except queue.Full:
-            return
+            return False
         if self.thread is None:
             self.thread = threading.Thread(target=self.work, name="tpu_lab background compiler", daemon=True)
             self.thread.start()
             atexit.register(self.end)
+        return True
 
     def work(self) -> None:
         """Does jobs until the interpreter ends, half of the time at most."""
@@ -157,6 +158,11 @@ class _Worker:
 
 
 _worker = _Worker()
+
+
+def in_background(job: Callable[[], None]) -> bool:
+    """Has the background compiler do a job, which must not raise; False if it has too much to do."""
+    return _worker.offer(job)
 
 
 def finish() -> None:

@@ -14,7 +14,7 @@ import torch
 
 from ..lowering import registry
 from . import _torch_internals as internals
-from . import factories, fallback, fastpath, faults, list_kernels, masks, races, refusals, strict, transfer, views
+from . import deferral, factories, fallback, fastpath, faults, list_kernels, masks, modes, races, refusals, strict, transfer, views
 from .decomposed import run_decomposed
 from .own_ops import OWN_KERNELS
 from .plan import functional_twin, is_composite, is_view, plan_for, registry_name
@@ -95,18 +95,22 @@ def _served_overloads() -> list[Any]:
 def kernel_for(overload: Any) -> Callable[..., Any]:
     """The kernel of an overload with a lowering. The plan is made at the first call, as there are over a thousand."""
     serve: Callable[..., Any] | None = None
+    deferring: Callable[..., Any] | None = None
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        nonlocal serve
+        nonlocal serve, deferring
         try:
-            if serve is None:
-                serve = _server(overload)
+            if serve is None or deferring is None:
+                serve, deferring = _servers(overload)
+            if modes.fusing and modes.defers_here():
+                deferral.load()
+                return deferring(*args, **kwargs)
             return serve(*args, **kwargs)
         except Exception as error:
             fault = error
         if serve is not None and races.lost(fault):
             try:
-                return races.once_more(serve, args, kwargs)
+                return races.once_more(kernel, args, kwargs)
             except Exception as error:
                 fault = error
         try:
@@ -117,15 +121,22 @@ def kernel_for(overload: Any) -> Callable[..., Any]:
     return internals.never_traced(kernel)
 
 
-def _server(overload: Any) -> Callable[..., Any]:
+def _servers(overload: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The kernel of an overload where operators run at once, and where they are deferred."""
     plan = plan_for(overload)
+
+    def general(*args: Any, **kwargs: Any) -> Any:
+        return strict.run(plan, args, kwargs)
+
     if fastpath.can_be_quick(plan):
-        return refusals.checking(plan, fastpath.quick_kernel(plan))
+        quick, deferring = fastpath.quick_kernels(plan)
+        return refusals.checking(plan, quick), refusals.checking(plan, deferring)
     if plan.name in masks.INDEXING:
-        return masks.kernel(plan.name, lambda *args, **kwargs: strict.run(plan, args, kwargs))
+        return (masks.kernel(plan.name, general),) * 2
     if list_kernels.can_be_quick(plan):
-        return refusals.checking(plan, list_kernels.list_kernel(plan))
-    return refusals.checking(plan, lambda *args, **kwargs: strict.run(plan, args, kwargs))
+        quick, deferring = list_kernels.list_kernels(plan)
+        return refusals.checking(plan, quick), refusals.checking(plan, deferring)
+    return (refusals.checking(plan, general),) * 2
 
 
 _patiently_decomposed = races.patient(run_decomposed)

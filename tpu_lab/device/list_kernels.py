@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import events, fastpath, memory, modes, numbers, program_cache, state, strict, tensors
+from . import deferral, events, fastpath, memory, modes, numbers, program_cache, state, strict, tensors
 from .call import Call, NumberSlot, TensorSlot, freeze, split
 from .plan import Plan
 
@@ -40,18 +40,19 @@ class _Unusual(Exception):
 class _Scan:
     """One pass over a call's arguments: the key, the buffers, and what may become an input (offsets as int, numbers as arrays).
 
-    The first `written` tensors are written to; a buffer of theirs may not come again.
+    The first `written` tensors are written to; a buffer of theirs may not come again. `reads`: whether the arrays are wanted.
     """
 
-    __slots__ = ("arrays", "buffers", "inputs", "key", "positions", "written")
+    __slots__ = ("arrays", "buffers", "inputs", "key", "positions", "reads", "written")
 
-    def __init__(self, written: int) -> None:
+    def __init__(self, written: int, reads: bool) -> None:
         self.key: list[Any] = [torch.get_default_dtype()]
         self.buffers: list[memory.Buffer] = []
         self.positions: dict[memory.Buffer, int] = {}
         self.arrays: list[Any] = []
         self.inputs: list[Any] = []
         self.written = written
+        self.reads = reads
 
     def list(self, values: Any) -> None:
         """A list of tensors. Raises _Unusual for a tensor of another device, an absent one, and a written one that comes again."""
@@ -65,7 +66,8 @@ class _Scan:
             position = positions.setdefault(buffer, count)
             if position == count:
                 buffers.append(buffer)
-                arrays.append(buffer.array if buffer.array is not None else tensors.array_of(buffer))
+                if self.reads:
+                    arrays.append(buffer.array if buffer.array is not None else tensors.array_of(buffer))
             elif position < self.written:
                 raise _Unusual
             else:
@@ -103,18 +105,22 @@ class _Scan:
             self.key += (frozen, frozen.__class__)
 
 
-def list_kernel(plan: Plan) -> Callable[..., Any]:
-    """A kernel of the operator. Raises what `strict.run` raises."""
+def list_kernels(plan: Plan) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Two kernels of the operator: one that runs, and one that defers. They raise what `strict.run` raises."""
+    quick: dict[Any, Any] = {}
+    return _kernel(plan, quick, defers=False), _kernel(plan, quick, defers=True)
+
+
+def _kernel(plan: Plan, quick: dict[Any, Any], defers: bool) -> Callable[..., Any]:
     kinds = tuple(a.kind for a in plan.arguments)
     defaults = tuple(a.default for a in plan.arguments)
     keywords = tuple((a.name, a.default) for a in plan.arguments if a.keyword_only)
     positional = len(kinds) - len(keywords)
-    quick: dict[Any, Any] = {}
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         start = time.perf_counter_ns() if events.observer is not None else 0
         values = args + defaults[len(args) : positional] + tuple([kwargs.get(name, default) for name, default in keywords])
-        scan = _Scan(len(args[0]) if plan.in_place else 0)
+        scan = _Scan(len(args[0]) if plan.in_place else 0, reads=not defers)
         try:
             for kind, value in zip(kinds, values, strict=True):
                 scan.argument(value, kind)
@@ -124,6 +130,8 @@ def list_kernel(plan: Plan) -> Callable[..., Any]:
         entry = quick.get(key)
         if entry is None:
             return _learn(plan, quick, key, args, kwargs)
+        if defers and not entry.general:
+            return _defer(plan, entry, scan)
         if entry.general or (plan.in_place and (state.journals or any(b.shared for b in scan.buffers[: scan.written]))):
             return strict.run(plan, args, kwargs)
         return _run(plan, entry, scan, start)
@@ -157,13 +165,26 @@ def _inputs(call: Call) -> tuple[bool, ...]:
     return tuple(found)
 
 
+def _run_inputs(entry: Any, scan: _Scan) -> list[Any]:
+    """Offsets and numbers as arrays."""
+    return [numbers.integer(x) if x.__class__ is int else x for x, is_input in zip(scan.inputs, entry.moves, strict=True) if is_input]
+
+
+def _defer(plan: Plan, entry: Any, scan: _Scan) -> Any:
+    """Hands a learned program to the deferred executor."""
+    results = deferral.run(plan, entry, scan.buffers, _run_inputs(entry, scan), scan.buffers[: scan.written] if plan.in_place else ())
+    if plan.in_place:
+        return None
+    return results if plan.returns_list else results[0]
+
+
 def _run(plan: Plan, entry: Any, scan: _Scan, start: int) -> Any:
     """Runs a learned program."""
     observer = events.observer
     if memory.ledger.live + entry.bytes > memory.ledger.limit:
         memory.refuse(entry.bytes, plan.aten)
     buffers = scan.buffers
-    arrays = scan.arrays + [numbers.integer(x) if x.__class__ is int else x for x, is_input in zip(scan.inputs, entry.moves, strict=True) if is_input]
+    arrays = scan.arrays + _run_inputs(entry, scan)
     outputs = strict.run_and_write(entry.executable, arrays, buffers[: scan.written] if plan.in_place else [], 0)
     entry.last = program_cache.tick()
     if modes.blocking or (observer is not None and observer.blocking):

@@ -16,16 +16,18 @@ from typing import Any
 
 import torch
 
-from . import events, forks
+from . import deferral, events, forks
 
 LINE_BYTES = 1 << 20
 """Buffers of at least this size remember the line that made them."""
+CAPTURED = 2
+"""`Buffer.shared` of an array that a trace still has to read."""
 
 
 class _Ledger:
     """The device's books. Single additions to a slot are atomic under the GIL (no call between load and store)."""
 
-    __slots__ = ("allocations", "frees", "limit", "live", "peak")
+    __slots__ = ("allocations", "frees", "limit", "live", "peak", "promised")
 
     def __init__(self) -> None:
         self.live = 0
@@ -33,6 +35,7 @@ class _Ledger:
         self.allocations = 0
         self.frees = 0
         self.limit = 0
+        self.promised = 0
 
 
 ledger = _Ledger()
@@ -59,8 +62,8 @@ def settle() -> None:
         _deaths.discard(death)
         ledger.live -= death.nbytes
         ledger.frees += 1
-        if death.nbytes >= LINE_BYTES:
-            _large.pop(death.id, None)
+        if death.id in _large:
+            del _large[death.id]
         if events.observer is not None:
             events.observer.freed(death)
 
@@ -69,18 +72,20 @@ class Buffer:
     """The contents of one storage: a flat jax array, or None while nothing was written yet (`torch.empty`).
 
     `layout` is an interned description of the array (elements, dtype) that program keys use; `shared` marks an array that
-    somebody else holds too (a snapshot), so that it must not be donated; `sized` tells whether torch knows the byte count. `id`
+    somebody else holds too (a snapshot: True; a trace of the deferred executor: `CAPTURED`), so that it must not be donated;
+    `sized` tells whether torch knows the byte count; `label` is the buffer's place in a trace (see `fuse.trace`). `id`
     is the number of allocations up to this one. With `announced=False` observers hear of it as a result of an op only.
     """
 
-    __slots__ = ("__weakref__", "array", "death", "id", "layout", "line", "nbytes", "shared", "sized")
+    __slots__ = ("__weakref__", "array", "death", "id", "label", "layout", "line", "nbytes", "shared", "sized")
 
     def __init__(self, array: Any, layout: Any, nbytes: int, announced: bool = True) -> None:
         self.array = array
         self.layout = layout
         self.nbytes = nbytes
-        self.shared = False
+        self.shared: Any = False
         self.sized = False
+        self.label: Any = None
         if _dead:
             settle()
         death = self.death = _Death(self, _note_death)
@@ -98,11 +103,43 @@ class Buffer:
 
     def resize(self, array: Any, layout: Any, nbytes: int) -> None:
         """Replaces the contents by contents of another size."""
-        ledger.live += nbytes - self.nbytes
+        ledger.live += nbytes - self.death.nbytes
         self.death.nbytes = nbytes
         if ledger.live > ledger.peak:
             ledger.peak = ledger.live
-        self.array, self.layout, self.nbytes = array, layout, nbytes
+        self.array, self.layout, self.nbytes, self.label = array, layout, nbytes, None
+
+
+class DeferredBuffer(Buffer):
+    """The contents of a storage that a trace is going to make. It takes memory, and counts, from `arrived` on."""
+
+    __slots__ = ()
+
+    def __init__(self, layout: Any, label: Any) -> None:
+        self.array = None
+        self.layout = layout
+        self.nbytes = layout.nbytes
+        self.shared = self.sized = False
+        self.label = label
+        if _dead:
+            settle()
+        death = self.death = _Death(self, _note_death)
+        death.nbytes = 0
+        _deaths.add(death)
+        self.id = death.id = ledger.allocations = ledger.allocations + 1
+        if self.nbytes >= LINE_BYTES:
+            self.line = user_line()
+            _large[self.id] = weakref.ref(self)
+
+
+def arrived(buffer: Buffer) -> None:
+    """Counts a buffer that a trace promised and has made; does nothing for one that counts already."""
+    more = buffer.nbytes - buffer.death.nbytes
+    if more:
+        buffer.death.nbytes = buffer.nbytes
+        ledger.live += more
+        if ledger.live > ledger.peak:
+            ledger.peak = ledger.live
 
 
 _OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(torch.__file__), "<quick kernel")
@@ -188,6 +225,15 @@ def largest(count: int) -> list[Buffer]:
     """The largest live buffers of at least 1 MiB, largest first."""
     alive = [b for b in (r() for r in list(_large.values())) if b is not None]
     return sorted(alive, key=lambda b: -b.nbytes)[:count]
+
+
+def make_room(nbytes: int, op: str) -> None:
+    """Sees to it that the device has room for `nbytes` besides what is deferred. Raises `torch.OutOfMemoryError` if it has not."""
+    if ledger.live + ledger.promised + nbytes > ledger.limit:
+        forks.raise_in_child()
+        deferral.cut("memory_pressure")
+        if ledger.live + nbytes > ledger.limit:
+            refuse(nbytes, op)
 
 
 def size_text(nbytes: float) -> str:

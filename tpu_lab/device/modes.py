@@ -5,13 +5,14 @@ from __future__ import annotations
 import enum
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ._torch_internals import graph_task
+
 
 class EagerMode(enum.Enum):
-    """How operators are executed. `DEFER_AND_FUSE` is accepted once the deferred executor exists."""
+    """How operators are executed: each at once, each waited for, or clusters of them as one program."""
 
     DEFER_NEVER = "DEFER_NEVER"
     DEFER_NEVER_AND_LAUNCH_BLOCKING = "DEFER_NEVER_AND_LAUNCH_BLOCKING"
@@ -27,35 +28,40 @@ def from_environment() -> EagerMode:
     if _switched_on("TORCH_TPU_LAUNCH_BLOCKING", "TPU_LAUNCH_BLOCKING"):
         return EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING
     if _switched_on("TORCH_TPU_DEFER_AND_FUSE", "TPU_DEFER_AND_FUSE"):
-        warnings.warn(
-            "TORCH_TPU_DEFER_AND_FUSE is set, but EagerMode.DEFER_AND_FUSE is not in this version of tpu_lab: operators run one by one. "
-            "torch.compile(backend='tpu') fuses.",
-            stacklevel=2,
-        )
+        return EagerMode.DEFER_AND_FUSE
     return EagerMode.DEFER_NEVER
 
 
-def _available(mode: object) -> EagerMode:
+def _checked(mode: object) -> EagerMode:
     if not isinstance(mode, EagerMode):
         names = ", ".join(f"EagerMode.{m.name}" for m in EagerMode)
         raise TypeError(f"eager mode: got {mode!r}, accepted are {names}")
-    if mode is EagerMode.DEFER_AND_FUSE:
-        raise NotImplementedError(
-            "EagerMode.DEFER_AND_FUSE is not in this version of tpu_lab. Use EagerMode.DEFER_NEVER, "
-            "or torch.compile(backend='tpu') for fused programs."
-        )
     return mode
 
 
 blocking = False
 """True while operators wait for their results (the hot path reads this)."""
+fusing = False
+"""True while some thread may defer; `defers_here` says whether this one does (the hot path reads the two)."""
+fused = False
+"""True once the mode `DEFER_AND_FUSE` was on: something may be deferred."""
 _process = EagerMode.DEFER_NEVER
 _local = threading.local()
+_deferring_blocks = 0
+_latest = EagerMode.DEFER_NEVER
+"""The mode of the thread that changed its last: that of autograd's threads, which have no blocks of their own."""
 
 
 def _apply() -> None:
-    global blocking
-    blocking = current() is EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING
+    global blocking, fusing, fused, _latest
+    _latest = current()
+    blocking = _latest is EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING
+    if fused:
+        from . import deferral
+
+        deferral.cut("debug_mode" if blocking else "unknown")
+    fusing = _process is EagerMode.DEFER_AND_FUSE or _deferring_blocks > 0
+    fused = fused or fusing
 
 
 def current() -> EagerMode:
@@ -64,21 +70,35 @@ def current() -> EagerMode:
     return stack[-1] if stack else _process
 
 
+def defers_here() -> bool:
+    """True if this thread defers; autograd's threads do as the thread that called them."""
+    stack = getattr(_local, "stack", None)
+    if stack:
+        return stack[-1] is EagerMode.DEFER_AND_FUSE
+    if _process is EagerMode.DEFER_AND_FUSE and not _deferring_blocks:
+        return True
+    return (_process if graph_task() == -1 else _latest) is EagerMode.DEFER_AND_FUSE
+
+
 def set_process_mode(mode: EagerMode) -> None:
     """Sets the mode of the process. Raises TypeError for anything but an EagerMode."""
     global _process
-    _process = _available(mode)
+    _process = _checked(mode)
     _apply()
 
 
 @contextmanager
 def set_eager_mode(mode: EagerMode) -> Iterator[None]:
     """The mode inside a `with` block, on this thread; the innermost block wins."""
+    global _deferring_blocks
     stack = _local.__dict__.setdefault("stack", [])
-    stack.append(_available(mode))
+    deferring = _checked(mode) is EagerMode.DEFER_AND_FUSE
+    stack.append(mode)
+    _deferring_blocks += deferring
     _apply()
     try:
         yield
     finally:
         stack.pop()
+        _deferring_blocks -= deferring
         _apply()

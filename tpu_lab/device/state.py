@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import seeds
+from . import deferral, seeds
 from .memory import Buffer, ledger
 
 journals: list[Journal] = []
@@ -34,7 +34,7 @@ class Journal:
         for buffer, array, layout, nbytes in self._held.values():
             if buffer.nbytes != nbytes:
                 buffer.resize(array, layout, nbytes)
-            buffer.array, buffer.layout = array, layout
+            buffer.array, buffer.layout, buffer.label = array, layout, None
             buffer.shared = array is not None
         seeds.put_back(self._seeds)
 
@@ -46,6 +46,7 @@ class Journal:
 
 def snapshot() -> Journal:
     """Starts a snapshot of all storages and generators of the device."""
+    deferral.cut("unknown")
     journal = Journal()
     journals.append(journal)
     return journal
@@ -53,11 +54,13 @@ def snapshot() -> Journal:
 
 def restore(journal: Journal) -> None:
     """Puts the device back to where it was at the snapshot, which stays valid."""
+    deferral.cut("unknown")
     journal.put_back()
 
 
 def release(journal: Journal) -> None:
     """Ends a snapshot; what it kept may die."""
+    deferral.cut("unknown")
     if journal in journals:
         journals.remove(journal)
     journal._held.clear()

@@ -6,12 +6,13 @@ import time
 
 import jax
 
-from . import checks, events, forks
+from . import checks, deferral, events, forks
 
 
 def wait_for_device() -> None:
     """Waits until every array exists; raises IndexError for a pending bad index."""
     forks.raise_in_child()
+    deferral.cut("synchronize")
     start = time.perf_counter_ns()
     for array in jax.live_arrays():
         if not array.is_deleted():

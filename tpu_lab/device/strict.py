@@ -19,7 +19,7 @@ import torch
 
 from ..xla.executable import Executable, compile_program
 from . import _torch_internals as internals
-from . import checks, dtype_trial, events, host_first, memory, modes, overlap, policies, program_cache, refusals, state, tensors
+from . import checks, deferral, dtype_trial, events, host_first, memory, modes, overlap, policies, program_cache, refusals, state, tensors
 from .call import Call, TensorSlot, input_types, split
 from .events import OpProgram, TensorType
 from .memory import Buffer
@@ -35,6 +35,7 @@ class Entry:
     general = False
 
     __slots__ = (
+        "avals",
         "bytes",
         "checked",
         "consume",
@@ -42,6 +43,7 @@ class Entry:
         "executable",
         "execute",
         "fresh",
+        "function",
         "handlers",
         "info",
         "last",
@@ -58,6 +60,7 @@ class Entry:
         self.run: Callable[[Sequence[jax.Array]], list[jax.Array]] = executable.run
         self.executable = executable
         self.execute, self.handlers, self.consume = executable.execute, executable.handlers, executable.consume
+        self.function, self.avals = traced.function, traced.avals
         self.moves: tuple[bool, ...] | None = None
         self.info = info
         self.fresh = traced.fresh
@@ -182,6 +185,9 @@ def _meta_type(meta: torch.Tensor) -> TensorType:
 
 def execute(plan: Plan, call: Call, entry: Entry) -> Any:
     """Runs a program on the call's arrays and hands out its results as the schema says."""
+    if modes.fusing and modes.defers_here():
+        deferral.load()
+        return deferral.execute(plan, call, entry)
     observer = events.observer
     start = time.perf_counter_ns() if observer is not None else 0
     if memory.ledger.live + entry.bytes > memory.ledger.limit:
@@ -210,7 +216,7 @@ _set_array: Callable[[Buffer, Any], None] = vars(Buffer)["array"].__set__
 _exhaust = deque[None](maxlen=0).extend
 
 
-def run_and_write(executable: Executable, arrays: list[jax.Array], targets: list[Buffer], first: int) -> list[jax.Array]:
+def run_and_write(executable: Executable, arrays: list[jax.Array], targets: Sequence[Buffer], first: int) -> list[jax.Array]:
     """Runs a program and gives `targets` their new arrays, which are its results from number `first` on. Returns all results.
 
     Ctrl-C can come after any call, and an array that was donated is gone once the program ran. So the program runs within one
@@ -227,11 +233,14 @@ def run_and_write(executable: Executable, arrays: list[jax.Array], targets: list
         _exhaust(stored)
     for buffer in targets:
         buffer.shared = False
+        buffer.label = None
     return done[0]
 
 
 def gather(buffer: Buffer, donated: bool) -> jax.Array:
     """A buffer's array as a program argument; one that somebody else holds is copied before it is donated."""
+    if donated and buffer.shared == memory.CAPTURED:
+        deferral.cut("unknown")
     array = buffer.array
     if array is None:
         array = tensors.array_of(buffer)

@@ -19,7 +19,7 @@ import torch
 from ..lowering.dtypes import to_jax, to_torch
 from ..xla import _jax_internals as jax_internals
 from . import _torch_internals as internals
-from . import memory, state
+from . import deferral, memory, state
 from .memory import Buffer
 
 
@@ -128,6 +128,9 @@ def give_size(tensor: torch.Tensor) -> None:
 def array_of(buffer: Buffer) -> jax.Array:
     """The flat array of a buffer; contents that were never written are zeros from now on."""
     array = buffer.array
+    if array is None and buffer.label is not None:
+        deferral.materialize(buffer)
+        array = buffer.array
     if array is None:
         array = buffer.array = zeros(buffer.layout)
     return array  # type: ignore[no-any-return]
@@ -146,6 +149,7 @@ def replace(buffer: Buffer, array: jax.Array) -> None:
         state.about_to_write(buffer)
     buffer.array = array
     buffer.shared = False
+    buffer.label = None
 
 
 def dtype_of(array: jax.Array) -> torch.dtype:
@@ -163,7 +167,9 @@ def retype(storage: Any, dtype: torch.dtype) -> None:
     buffer = getattr(storage, "buffer", None)
     if buffer is None or buffer.layout.torch_dtype is not torch.uint8 or dtype.itemsize == 1 or buffer.nbytes % dtype.itemsize:
         return
+    deferral.materialize(buffer)
     layout = layout_of(buffer.nbytes // dtype.itemsize, dtype)
+    buffer.label = None
     if buffer.array is not None:
         buffer.array = jax_internals.put(np.asarray(buffer.array).view(layout.dtype), copy=True)
     buffer.layout = layout

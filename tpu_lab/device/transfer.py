@@ -10,7 +10,7 @@ import torch
 
 from ..lowering.dtypes import to_jax
 from ..xla import _jax_internals as jax_internals
-from . import checks, events, memory, strict, tensors
+from . import checks, deferral, events, memory, strict, tensors
 from .events import OpProgram, TensorType
 from .host import alias_on_host, flat_from_host, host_to_numpy, host_view
 from .plan import plan_for
@@ -90,8 +90,8 @@ def _to_device(self: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
     host = host.to(self.dtype).expand(self.shape)
     nbytes = host.numel() * host.element_size()
     whole = is_whole(self)
-    if memory.ledger.live + nbytes > memory.ledger.limit and not whole:
-        memory.refuse(nbytes, "aten.copy_")
+    if not whole:
+        memory.make_room(nbytes, "aten.copy_")
     if whole:
         tensors.replace(buffer_of(self), flat_from_host(host))
     else:
@@ -122,16 +122,19 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
 
     Waits for the device and raises IndexError for a pending bad index.
     """
+    buffer = buffer_of(tensor)
+    deferral.before_read("cpu", (buffer,))
     checks.settle()
-    return host_view(tensor, alias_on_host(array_of(buffer_of(tensor)), buffer_of(tensor).layout.torch_dtype))
+    return host_view(tensor, alias_on_host(array_of(buffer), buffer.layout.torch_dtype))
 
 
 def local_scalar(self: torch.Tensor) -> Any:
     """`tensor.item()`: waits for the device; raises IndexError for a pending bad index."""
     observer = events.observer
     start = time.perf_counter_ns() if observer is not None else 0
-    checks.settle()
     buffer = buffer_of(self)
+    deferral.before_read("item", (buffer,))
+    checks.settle()
     array = array_of(buffer)
     if self.dtype is buffer.layout.torch_dtype and not self.is_conj() and not self.is_neg():
         value = np.asarray(array)[self.storage_offset()].item()

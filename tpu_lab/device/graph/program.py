@@ -19,7 +19,7 @@ from ...lowering.promotion import Number
 from ...lowering.rng import Rng
 from ...xla.executable import Executable, compile_program
 from .. import _torch_internals as internals
-from .. import checks, events, memory, modes, policies, program_cache, strict, tensors
+from .. import checks, deferral, events, memory, modes, policies, program_cache, strict, tensors
 from ..call import NumberSlot, Splitter, Static, TensorSlot
 from ..events import OpProgram, TensorType
 from ..host import host_to_numpy
@@ -160,6 +160,8 @@ class GraphProgram:
         return built
 
     def _run(self, built: _Built, splitter: Splitter, generator: Any) -> list[Any]:
+        if self.kind == "compiled":
+            deferral.cut("compile_mode_execution")
         observer = events.observer
         start = time.perf_counter_ns() if observer is not None else 0
         if memory.ledger.live + built.bytes > memory.ledger.limit:

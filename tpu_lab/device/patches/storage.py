@@ -51,12 +51,13 @@ def tensor_data_ptr(self: torch.Tensor) -> int:
 
 def as_bytes(self: Any) -> torch.Tensor:
     """A CPU uint8 tensor of its own with the storage's bytes (waits for the device)."""
-    from .. import checks
+    from .. import checks, deferral
     from ..host import alias_on_host
     from ..tensors import array_of
 
-    checks.settle()
     buffer = getattr(self, "buffer", None)
+    deferral.before_read("cpu", () if buffer is None else (buffer,))
+    checks.settle()
     if buffer is None or not buffer.nbytes:
         return torch.empty(0, dtype=torch.uint8)
     return alias_on_host(array_of(buffer), buffer.layout.torch_dtype).view(torch.uint8).clone()
@@ -74,9 +75,10 @@ def from_bytes(raw: torch.Tensor) -> Any:
 
 def clone(self: Any) -> Any:
     """A storage with the same contents. The array is immutable, so both hold it until one of them is written to."""
-    from .. import tensors
+    from .. import deferral, tensors
 
     buffer = self.buffer
+    deferral.cut("unknown")  # both hold the array from now on
     twin = tensors.wrap(buffer.array, (buffer.layout.count,), buffer.layout.torch_dtype)
     tensors.give_size(twin)
     storage: Any = twin.untyped_storage()

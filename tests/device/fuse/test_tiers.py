@@ -1,0 +1,123 @@
+"""Tiers: what is unseen runs at once, what comes back is compiled, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.device.fuse.mode import deferring
+from tpu_lab.device import host_first, program_cache, tensors
+from tpu_lab.device.fuse import clusters, finish
+
+
+def step(x: torch.Tensor, number: float = 0.5) -> torch.Tensor:
+    """A cluster of three calls on a shape that other tests do not use."""
+    return (x * number + 1).tanh()
+
+
+def is_deferred(x: torch.Tensor) -> bool:
+    return tensors.buffer_of(x).array is None
+
+
+def run(x: torch.Tensor, times: int, number: float = 0.5) -> float:
+    total = 0.0
+    for _ in range(times):
+        total += step(x, number).sum().item()
+    return total
+
+
+def programs() -> int:
+    return sum(s.state == "ready" for variants in clusters._seen.values() for s in variants.values())
+
+
+def test_a_cluster_that_comes_back_is_compiled_and_then_deferred() -> None:
+    with deferring("tiered"):
+        x = torch.ones(3, 7, device="tpu")
+        y = step(x)
+        assert not is_deferred(y), "unseen: it runs at once"
+        right = y.sum().item()
+        run(x, clusters.SIGHTINGS - 1)
+        assert programs() == 0
+        run(x, 1)
+        host_first.finish()
+        assert programs() == 1
+        y = step(x)
+        assert is_deferred(y)
+        assert y.sum().item() == pytest.approx(right)
+
+
+def test_one_off_clusters_never_compile() -> None:
+    with deferring("tiered"):
+        for n in range(2, 12):
+            x = torch.ones(3, 7, device="tpu")
+            for _ in range(n):
+                x = x + 1
+            x.sum().item()
+        host_first.finish()
+        assert programs() == 0
+
+
+def test_numbers_are_no_part_of_a_cluster() -> None:
+    with deferring("tiered"):
+        x = torch.ones(3, 7, device="tpu")
+        run(x, clusters.SIGHTINGS + 1)
+        host_first.finish()
+        before = program_cache.compilations
+        for k in range(5):
+            y = step(x, k + 0.25)
+            assert is_deferred(y)
+            torch.testing.assert_close(y.cpu(), torch.full((3, 7), k + 1.25).tanh())
+        assert program_cache.compilations == before
+
+
+def test_what_begins_like_a_cluster_and_is_another_runs_call_by_call() -> None:
+    with deferring("tiered"):
+        x = torch.ones(3, 7, device="tpu")
+        run(x, clusters.SIGHTINGS + 1)
+        host_first.finish()
+        y = x * 0.5 + 1
+        assert is_deferred(y)
+        z = y.sin()
+        assert not is_deferred(y) and not is_deferred(z)
+        torch.testing.assert_close(z.cpu(), torch.full((3, 7), 1.5).sin())
+
+
+def test_other_results_alive_are_another_program() -> None:
+    with deferring("tiered"):
+        x = torch.ones(3, 7, device="tpu")
+        run(x, clusters.SIGHTINGS + 1)
+        host_first.finish()
+        y = x * 0.5
+        z = (y + 1).tanh()
+        assert z.sum().item() == pytest.approx(21 * torch.tensor(1.5).tanh().item()) and y.sum().item() == 10.5
+
+
+def test_a_cluster_that_cannot_be_compiled_goes_on_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(clusters, "build", fails)
+    with deferring("tiered"):
+        x = torch.ones(3, 7, device="tpu")
+        first = run(x, 1)
+        assert run(x, 9) == pytest.approx(9 * first)
+        host_first.finish()
+        assert programs() == 0 and not clusters.root.next
+
+
+def test_the_end_of_backward_is_a_cut() -> None:
+    with deferring("replay"):
+        w = torch.ones(3, 7, device="tpu", requires_grad=True)
+        loss = (w * 2).sum()
+        assert is_deferred(loss)
+        loss.backward()
+        assert w.grad is not None and not is_deferred(w.grad) and len(finish.current.trace) == 0
+
+
+def test_switching_the_mode_is_a_cut() -> None:
+    with deferring("replay"):
+        y = torch.ones(3, 7, device="tpu") + 1
+        assert is_deferred(y)
+        with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_NEVER):  # type: ignore[attr-defined]
+            assert not is_deferred(y) and not is_deferred(y + 1)
+        assert is_deferred(y + 1)

@@ -1,0 +1,106 @@
+"""Which clusters were seen, and which get a program: the tiers.
+
+An unseen cluster costs what strict costs. One that comes back is compiled on the background thread once its repeats make that
+pay, and its calls are put into the tree that traces are compared with. One that cannot be compiled stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ...xla._jax_internals import XlaRuntimeError
+from .. import host_first, program_cache
+from .program import FusedProgram, Variant, build
+from .trace import Node, Step
+
+SIGHTINGS = 3
+"""A cluster seen so often is compiled."""
+_MOST_STEPS = 300_000
+"""Calls in all clusters that are remembered: some 60 MB."""
+POLICIES = ("tiered", "always", "replay")
+policy = os.environ.get("TPU_LAB_FUSE", "tiered")
+"""`tiered`; `always`: every cluster is compiled where it is met; `replay`: every call is deferred, none compiled (both for tests)."""
+
+root = Node((), None)
+"""The tree of clusters that have programs."""
+
+
+class Sighting:
+    """What is known of a cluster that ends with these live results."""
+
+    __slots__ = ("count", "state")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.state = "unseen"
+
+
+_seen: dict[tuple[Step, ...], dict[Variant, Sighting]] = {}
+_steps_held = 0
+
+
+def forced() -> bool:
+    """True where every call is deferred, whether its cluster has a program or not."""
+    return policy != "tiered"
+
+
+def grow(node: Node, step: Step) -> Node:
+    """The node behind `node`, made if need be."""
+    found = node.next.get(step)
+    if found is None:
+        found = node.next.setdefault(step, Node(step, node))
+    return found
+
+
+def sighted(steps: Sequence[Step], variant: Variant) -> None:
+    """Counts a cluster that ran call by call, and has it compiled when it is time."""
+    global _steps_held
+    key = tuple(steps)
+    variants = _seen.get(key)
+    if variants is None:
+        if _steps_held > _MOST_STEPS:
+            _seen.clear()
+            _steps_held = 0
+        variants = _seen[key] = {}
+        _steps_held += len(key)
+    sighting = variants.setdefault(variant, Sighting())
+    sighting.count += 1
+    if sighting.state == "unseen" and sighting.count >= SIGHTINGS:
+        sighting.state = "compiling"
+        if not host_first.in_background(lambda: _compile(key, variant, sighting)):
+            sighting.state = "unseen"
+
+
+def _compile(key: tuple[Step, ...], variant: Variant, sighting: Sighting) -> None:
+    sighting.state = "failed" if _built(key, variant) is None else "ready"
+
+
+def _built(steps: Sequence[Step], variant: Variant) -> FusedProgram | None:
+    """The program of a cluster, compiled and put into the tree; None where that fails: its calls go on one by one."""
+    try:
+        program = build(steps, variant)
+    except (XlaRuntimeError, RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
+        return None
+    node = root
+    for step in steps:
+        node = grow(node, step)
+    program_cache.remember(node.programs, variant, program, program.executable.nbytes)
+    return program
+
+
+def program_for(node: Node, steps: Sequence[Step], variant: Variant) -> FusedProgram | None:
+    """The program of a deferred cluster; None if it has none (yet)."""
+    found: FusedProgram | None = node.programs.get(variant)
+    if found is None and policy == "always":
+        found = _built(steps, variant)
+    return found
+
+
+def forget() -> None:
+    """Takes every cluster as never seen (for tests)."""
+    global _steps_held
+    host_first.finish()
+    _seen.clear()
+    root.next.clear()
+    _steps_held = 0

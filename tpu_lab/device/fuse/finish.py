@@ -1,0 +1,170 @@
+"""Cuts: the end of a trace, and what becomes of its promises."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import chain, islice
+from typing import Any
+
+from .. import checks, forks, memory, program_cache, tensors
+from ..memory import Buffer
+from . import clusters
+from .program import FusedProgram
+from .trace import Trace, lock
+
+_set_array = vars(Buffer)["array"].__set__
+_exhaust = deque[None](maxlen=0).extend
+
+
+class _Current:
+    """The trace that calls are added to."""
+
+    __slots__ = ("trace",)
+
+    def __init__(self) -> None:
+        self.trace = fresh()
+
+
+def fresh() -> Trace:
+    """An empty trace."""
+    made = Trace(clusters.root)
+    if clusters.forced():
+        made.deferring = True
+    return made
+
+
+current = _Current()
+
+
+def cut(reason: str) -> None:
+    """Ends the current trace: runs what is deferred. Does nothing where nothing was called since the last cut."""
+    if not len(current.trace):
+        return
+    forks.raise_in_child()
+    with lock:
+        ended = current.trace
+        current.trace = fresh()
+        finish(ended)
+
+
+def materialize(buffer: Buffer) -> None:
+    """Has a buffer without an array get the one that a trace promised; one without a promise stays as it is."""
+    label = buffer.label
+    if label is None or label[1] < 0:
+        return
+    forks.raise_in_child()
+    with lock:
+        promised = label[0]
+        if promised is current.trace:
+            cut("unknown")
+        else:  # its end was interrupted or failed
+            finish(promised)
+
+
+def involved(buffer: Buffer) -> bool:
+    """True if the current trace has to end before the host reads a buffer."""
+    label = buffer.label
+    ended = current.trace
+    return bool(ended.checks) or (label is not None and label[1] >= 0 and (label[0] is ended or buffer.array is None))
+
+
+def finish(ended: Trace) -> None:
+    """Fulfils a trace's promises and closes it. What an interrupt or an error leaves can be finished later."""
+    live = ended.live()
+    variant = ended.variant(live)
+    if not ended.log:
+        clusters.sighted(ended.steps, variant)
+        ended.close()
+        return
+    if ended.deferring:
+        if live or ended.checks:
+            _run(ended, live, variant)
+    elif ended.steps:
+        clusters.sighted([*(node.step for node, _ in ended.log), *ended.steps], variant)
+    ended.close()
+
+
+def _run(ended: Trace, live: Sequence[tuple[Buffer, int]], variant: Any) -> None:
+    steps = [node.step for node, _ in ended.log]
+    node = ended.log[-1][0]
+    whole = node.depth == len(steps)
+    program = clusters.program_for(node, steps, variant) if whole and not ended.values else None
+    if program is not None:
+        run_fused(ended, program, [b for b, _ in live])
+        return
+    if whole:
+        clusters.sighted(steps, variant)
+    replay(ended)
+
+
+def give_up(ended: Trace) -> None:
+    """What was deferred turned out to be no known cluster: runs it call by call. Further calls run at once."""
+    if ended.log:
+        replay(ended)
+    ended.count = ended.log[-1][0].count if ended.log else 0
+    ended.deferring = False
+    ended.release()
+
+
+def run_fused(ended: Trace, program: FusedProgram, buffers: list[Buffer]) -> None:
+    """Runs a cluster's program and gives the live buffers their arrays; see `strict.run_and_write` for the order of things."""
+    arrays = [*ended.arrays, *chain.from_iterable(inputs for _, inputs in ended.log)]
+    done: list[list[Any]] = []
+    stored = map(_set_array, buffers, chain.from_iterable(done))
+    try:
+        program.executable.run_into(done, arrays)
+    finally:
+        _exhaust(stored)
+    for buffer in buffers:
+        memory.arrived(buffer)
+        buffer.shared = False
+    program.last = program_cache.tick()
+    for (_, op, line), flag in zip(ended.checks, islice(done[0], len(buffers), None), strict=True):
+        checks.defer(flag, op, line)
+
+
+def replay(ended: Trace) -> None:
+    """Runs the deferred calls one by one with their strict programs. Starts again where it was interrupted."""
+    last = _last_uses(ended)
+    values = ended.values
+    arrays = ended.arrays
+    for at, (node, inputs) in enumerate(ended.log):
+        entry, slots = node.entry, node.step[1:]
+        if len(values) < node.count:
+            operands = [values[s] if s >= 0 else arrays[~s] for s in slots]
+            for i in entry.donated:
+                place = entry.needed.index(i)
+                if last[slots[place]] > at:
+                    operands[place] = tensors.copied(operands[place])
+            values.extend(chain.from_iterable(map(entry.consume, map(entry.execute, ([*operands, *inputs],)))))
+            entry.last = program_cache.tick()
+        for slot in slots:
+            if slot >= 0 and last[slot] == at:
+                values[slot] = None
+    found = ended.live()
+    _exhaust(map(_set_array, [b for b, _ in found], [values[s] for _, s in found]))
+    for buffer, _ in found:
+        memory.arrived(buffer)
+        buffer.shared = False
+    for slot, op, line in ended.checks:
+        checks.defer(values[slot], op, line)
+    ended.checks.clear()
+
+
+def _last_uses(ended: Trace) -> dict[int, float]:
+    """The last call that reads each slot; for ever where it is to stay: live results, checks, and arrays that a buffer outside still shows."""
+    last: dict[int, float] = {}
+    for at, (node, _) in enumerate(ended.log):
+        for slot in node.step[1:]:
+            last[slot] = at
+    live = ended.live()
+    _, donated = ended.variant(live)
+    for slot in range(ended.externals):
+        if slot not in donated:
+            last[~slot] = float("inf")
+    for _, slot in live:
+        last[slot] = float("inf")
+    for slot, _, _ in ended.checks:
+        last[slot] = float("inf")
+    return last

@@ -1,0 +1,133 @@
+"""A call in the mode `DEFER_AND_FUSE`: deferred where a known cluster may be under way, else run at once and noted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .. import _torch_internals as internals
+from .. import events, forks, memory, strict, tensors
+from .._torch_internals import create_empty_tensor, graph_task
+from ..memory import Buffer
+from ..numbers import random_state
+from ..program_cache import tick
+from . import clusters
+from .finish import current, cut, give_up
+from .trace import lock, promise, results_of, step_key
+
+if TYPE_CHECKING:
+    from ..call import Call
+    from ..plan import Plan
+    from ..strict import Entry
+
+GRAPH_LIMIT = 1000
+"""A trace of so many calls is cut."""
+
+
+def execute(plan: Plan, call: Call, entry: Entry) -> Any:
+    """`strict.execute` in this mode."""
+    buffers = call.buffers
+    inputs = list(call.inputs)
+    if entry.random:
+        inputs.append(random_state(call.generator, entry.rng_steps))
+    results = run(plan, entry, [buffers[i] for i in entry.needed], inputs, [buffers[i] for i in entry.written])
+    return strict.hand_out(plan, call, results)
+
+
+def run(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[Any], targets: Sequence[Buffer]) -> list[torch.Tensor | None]:
+    """Defers or runs a call that reads `buffers` and `inputs` and writes `targets`; returns its fresh results."""
+    observer = events.observer
+    start = time.perf_counter_ns() if observer is not None else 0
+    with lock:
+        trace = current.trace
+        if trace.deferring or trace.may_defer(clusters.root):
+            results = _defer(plan, entry, buffers, inputs, targets)
+        else:
+            results = _at_once(plan, entry, buffers, inputs, targets)
+    if observer is not None:
+        made = [tensors.buffer_of(r) for r in results if r is not None]
+        observer.op(entry.info, start, time.perf_counter_ns(), buffers, [*made, *targets])
+    task = graph_task()
+    if task != -1 and task != _backward:
+        _cut_after_backward(task)
+    if len(trace) >= GRAPH_LIMIT:
+        cut("graph_limit")
+    return results
+
+
+def _defer(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[Any], targets: Sequence[Buffer]) -> list[torch.Tensor | None]:
+    """The results as promises; where no known cluster goes on like this, everything deferred runs, and this call too."""
+    trace, ledger = current.trace, memory.ledger
+    if ledger.live + trace.bytes + entry.bytes > ledger.limit:
+        forks.raise_in_child()
+        cut("memory_pressure")
+        if ledger.live + entry.bytes > ledger.limit:
+            memory.refuse(entry.bytes, plan.aten)
+        trace = current.trace
+    step = step_key(trace, entry, buffers)
+    node = trace.node.next.get(step)
+    if node is None:
+        if not clusters.forced():
+            give_up(trace)
+            return _at_once(plan, entry, buffers, inputs, targets)
+        node = clusters.grow(trace.node, step)
+    return promise(trace, node, inputs, targets, (plan.aten, memory.user_line()) if entry.checked else None)
+
+
+def _at_once(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[Any], targets: Sequence[Buffer]) -> list[torch.Tensor | None]:
+    """Runs the call with its strict program and notes it."""
+    if memory.ledger.live + entry.bytes > memory.ledger.limit:
+        memory.refuse(entry.bytes, plan.aten)
+    trace = current.trace
+    arrays: list[Any] = []
+    step: list[Any] = [entry]
+    for buffer in buffers:
+        label = buffer.label
+        step.append(label[1] if label is not None and label[0] is trace else trace.outside(buffer))
+        array = buffer.array
+        arrays.append(array if array is not None else tensors.array_of(buffer))
+    if targets:
+        arrays = [strict.gather(b, b in targets) for b in buffers]
+        outputs = strict.run_and_write(entry.executable, arrays + inputs, targets, entry.made)
+    else:
+        arrays += inputs
+        outputs = entry.execute(arrays).consume_with_handlers(entry.handlers)
+    entry.last = tick()
+    if entry.checked:
+        strict.check(plan, outputs.pop())
+    slot = trace.count
+    trace.steps.append(tuple(step))
+    trace.count = slot + results_of(entry)
+    results: list[torch.Tensor | None] = []
+    for fresh, array in zip(entry.fresh, outputs, strict=False) if None not in entry.fresh else entry.pair(outputs):
+        if fresh is None:
+            results.append(None)
+            continue
+        if fresh.stride is None:
+            tensor = create_empty_tensor(fresh.size, fresh.dtype)
+            made = tensor.untyped_storage().buffer = Buffer(array, fresh.layout, fresh.layout.nbytes)  # type: ignore[attr-defined]
+        else:
+            tensor = tensors.wrap(array, fresh.size, fresh.dtype, fresh.stride)
+            made = tensor.untyped_storage().buffer  # type: ignore[attr-defined]
+        made.label = label = (trace, slot)
+        trace.owners.append((made.death, label))
+        results.append(tensor)
+        slot += 1
+    for buffer in targets:
+        buffer.label = label = (trace, slot)
+        trace.owners.append((buffer.death, label))
+        slot += 1
+    return results
+
+
+_backward = -1
+
+
+def _cut_after_backward(task: int) -> None:
+    """Has the trace cut at the end of a backward pass, which is where a training loop comes back to."""
+    global _backward
+    _backward = task
+    internals.after_backward(lambda: cut("autograd_post_backward"))
