@@ -60,12 +60,12 @@ def _calls(a: Any) -> dict[str, Callable[[], object]]:
 
     b, target = a.clone(), a.clone()
     four = [a, b, a.clone(), a.clone()]
-    new = itertools.count(1)
+    new = itertools.count(0.001, 0.001)
     return {
         "a + b": lambda: a + b,
         "add": lambda: torch.add(a, b),
         "alpha seen": lambda: torch.add(a, b, alpha=2.5),
-        "alpha new": lambda: torch.add(a, b, alpha=next(new) * 0.001),
+        "alpha new": lambda: torch.add(a, b, alpha=next(new)),
         "gelu": lambda: torch.nn.functional.gelu(a),
         "view": lambda: a.view(64),
         "slice": lambda: a[1:3],

@@ -122,3 +122,12 @@ def test_a_scalar_keeps_value_and_dtype(value: np.generic) -> None:
     array = internals.put_scalar(value)
     assert array.shape == () and array.dtype == value.dtype
     assert np.asarray(array).tobytes() == value.tobytes()
+
+
+def test_the_memory_of_a_writable_scalar_is_the_arrays() -> None:
+    array, memory = internals.writable_scalar()
+    plus = internals.compile_flat(lambda x: (x + 1,), [array.aval], (), None)
+    for value in (0.5, -2.0):
+        memory[0] = value
+        executable, handlers = plus
+        assert executable.execute_sharded([array]).consume_with_handlers(handlers)[0].item() == value + 1

@@ -24,9 +24,8 @@ from .memory import Buffer
 from .plan import Argument, Plan
 
 NO_PART_OF_IT = ("device", "layout", "pin_memory", "generator")
-_NAMES = frozenset(
-    {"observer", "start", "key", "entry", "arrays", "moves", "outputs", "done", "f", "result", "results", "made", "number", "check", "block"}
-)
+_NAMES = frozenset({"observer", "start", "key", "entry", "arrays", "moves", "outputs", "done", "f", "result", "results", "made", "number", "check"})
+_NAMES |= {"block", "keep_slot", "slot_or_array"}
 """Words of the kernel's text that no keyword-only argument may be called."""
 
 
@@ -61,12 +60,15 @@ def quick_kernels(plan: Plan) -> tuple[Callable[..., Any], Callable[..., Any]]:
         "ledger": memory.ledger,
         "modes": modes,
         "now": time.perf_counter_ns,
+        "Slot": numbers.Slot,
+        "keep_slot": numbers.keep_slot,
         "number": numbers.number,
         "numeric": frozenset({bool, int, float, complex}),
         "place": place,
         "plan": plan,
         "quick": {},
         "refuse": memory.refuse,
+        "slot_or_array": numbers.slot_or_array,
         "tick": program_cache.tick,
         "wrap": tensors.wrap,
     }
@@ -129,7 +131,9 @@ def _signature(arguments: tuple[Argument, ...]) -> str:
 
 
 def _head(plan: Plan, arrays: bool) -> list[str]:
-    """A kernel's text up to its program. Local names: b<i> buffer, a<i> its array, o<i> offset, k<i> key part, n<i> number array of argument i."""
+    """A kernel's text up to its program. Local names: b<i> buffer, a<i> its array, o<i> offset, k<i> key part, n<i> number array, s<i> slot
+    of argument i. Without `arrays` the contents are not asked for, and numbers get no slots.
+    """
     positional = "".join(f"{_variable(i, a)}, " for i, a in enumerate(plan.arguments) if not a.keyword_only)
     keywords = ", ".join(f"{a.name!r}: {a.name}" for a in plan.arguments if a.keyword_only)
     general = _general(plan)
@@ -138,7 +142,7 @@ def _head(plan: Plan, arrays: bool) -> list[str]:
     key: list[str] = []
     pending = _pending(plan)
     for i, a in enumerate(plan.arguments):
-        lines += [line for line in _take(i, a, pending, general) if arrays or (not line.startswith(f"        a{i} =") and f"if a{i} is" not in line)]
+        lines += _take(i, a, pending, general, arrays)
         key.append(f"*k{i}" if a.kind == "tensor" else f"k{i}")
     for x in tensors_at:
         lines += [f"    if b{x} is b{y} and b{y} is not None: {general}" for y in tensors_at if y < x]
@@ -196,27 +200,36 @@ def _source(plan: Plan) -> str:
         lines.append(f"    if {' or '.join(f'a{i} is None' for i in tensors_at)}: arrays = [a for a in arrays if a is not None]")
     lines += [
         *_inputs(plan),
-        *_RUN[plan.in_place],
+        *_run(plan),
         "    entry.last = tick()",
         "    if entry.checked: check(plan, outputs.pop())",
-        f"    if modes.blocking or (observer is not None and observer.blocking): {_WAIT[plan.return_count == 1]}",
+        f"    if modes.blocking or (observer is not None and observer.blocking): {_wait(plan)}",
         *_results(plan, tensors_at),
     ]
     return "\n".join(lines) + "\n"
 
 
-_WAIT = {True: "outputs[0].block_until_ready()", False: "block(outputs)"}
-_RUN = {
-    False: ["    outputs = entry.execute(arrays).consume_with_handlers(entry.handlers)"],
-    True: [  # the target's array is donated: see Executable.run_into
+def _run(plan: Plan) -> list[str]:
+    """Runs the program. A result is asked whether it is ready only while no other thread can give it away: XLA crashes on a deleted one."""
+    numbers_at = [i for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
+    if not plan.in_place:
+        keep = [f"    if s{i} is not None and outputs[0].is_ready(): keep_slot(s{i})" for i in numbers_at]
+        return ["    outputs = entry.execute(arrays).consume_with_handlers(entry.handlers)", *keep]
+    return [  # the target's array is donated: see Executable.run_into
         "    done = []",
         "    try:",
         "        done.extend(map(entry.consume, map(entry.execute, (arrays,))))",
+        *(f"        if s{i} is not None and done[0][0].is_ready(): keep_slot(s{i})" for i in numbers_at),
         "    finally:",
         "        if done: b0.array = done[0][0]",
         "    outputs = done[0]",
-    ],
-}
+    ]
+
+
+def _wait(plan: Plan) -> str:
+    if plan.return_count > 1:
+        return "block(outputs)"
+    return "outputs[0].block_until_ready()" if plan.in_place else "outputs[0].is_ready() or outputs[0].block_until_ready()"
 
 
 def _append_inputs(i: int, a: Argument, moving: bool) -> str:
@@ -232,32 +245,43 @@ def _pending(plan: Plan) -> list[str]:
     return [method for key, method in kinds.items() if internals.has_backend_kernel(plan.op.name(), key)]
 
 
-def _take(i: int, a: Argument, pending: list[str], general: str) -> list[str]:
+def _take(i: int, a: Argument, pending: list[str], general: str, arrays: bool) -> list[str]:
+    """Lines that take one argument apart."""
     name = _variable(i, a)
     if a.kind == "tensor":
         geometry = f"b{i}.layout, {name}.shape, {name}.stride(), {name}.dtype"
+        contents = [f"        a{i} = b{i}.array", f"        if a{i} is None: a{i} = array_of(b{i})"]
         return [
-            f"    n{i} = None",
+            f"    n{i} = s{i} = None",
             f"    if {name}.__class__ in numeric:",
             f"        if {name}.__class__ is int and {name} == 1: {general}",
-            f"        b{i} = a{i} = None; n{i} = number({name}); k{i} = ({name}.__class__,)",
+            f"        b{i} = a{i} = None; k{i} = ({name}.__class__,)",
+            *_take_number(i, name, arrays),
             f"    elif {name} is None: b{i} = a{i} = None; k{i} = (None,)",
             "    else:",
             *(f"        if {name}.{method}(): {general}" for method in pending),
             f"        b{i} = getattr({name}.untyped_storage(), 'buffer', None)",
             f"        if b{i} is None: {general}",
-            f"        a{i} = b{i}.array",
-            f"        if a{i} is None: a{i} = array_of(b{i})",
+            *(contents if arrays else []),
             f"        o{i} = {name}.storage_offset()",
             f"        k{i} = ({geometry}, place(b{i}.layout, {name}, o{i})) if o{i} else ({geometry})",
         ]
     if a.kind == "number":
         return [
+            f"    s{i} = None",
             f"    if {name} is None or ({name}.__class__ is int and {name} == 1): n{i} = None; k{i} = {name}",
-            f"    else: n{i} = number({name}); k{i} = {name}.__class__",
+            "    else:",
+            f"        k{i} = {name}.__class__",
+            *_take_number(i, name, arrays),
         ]
     text = f"    k{i} = freeze({name}) if {name}.__class__ is list else {name}"
     return [text if not _is_number_like(a) else f"    k{i} = ({name}, {name}.__class__)"]
+
+
+def _take_number(i: int, name: str, slots: bool) -> list[str]:
+    if not slots:
+        return [f"        n{i} = number({name})"]
+    return [f"        n{i} = slot_or_array({name})", f"        if n{i}.__class__ is Slot: s{i} = n{i}; n{i} = s{i}.array"]
 
 
 def _is_number_like(a: Argument) -> bool:

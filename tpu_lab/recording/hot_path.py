@@ -88,25 +88,25 @@ def op_listener(
             return
         left -= 1
         stack = threads()
-        user, user_at, cell, cell_at = locate(sys._getframe(1), stack)
         node = autograd_node()
         if node is None:
+            user, user_at, cell, cell_at = locate(sys._getframe(2), stack)  # 1 is the device's own
             sequence, backward = sequence_number() - 1, -1
         else:
+            user, user_at, cell, cell_at = locate(sys._getframe(1), stack)
             sequence, backward = -1, node._sequence_nr()
             if user is None:
                 user, user_at, cell, cell_at = caller()
         index = known(program)
         if index is None:
             index = programs[program] = len(programs)
-        row = [index, start_ns, end_ns, user, user_at, cell, cell_at, stack.module, sequence, backward, stack.index, len(inputs), len(outputs)]
-        for buffer in inputs:
-            row.append(buffer.id)
-            row.append(buffer.nbytes)
-        for buffer in outputs:
-            row.append(buffer.id)
-            row.append(buffer.nbytes)
-        append(row)
+        if len(inputs) == 2 and len(outputs) == 1:  # most calls, without a loop
+            (a, b), (c,) = inputs, outputs
+            pairs: tuple[int, ...] = (a.id, a.nbytes, b.id, b.nbytes, c.id, c.nbytes)
+        else:
+            pairs = tuple([number for buffer in (*inputs, *outputs) for number in (buffer.id, buffer.nbytes)])
+        row = (index, start_ns, end_ns, user, user_at, cell, cell_at, stack.module, sequence, backward, stack.index, len(inputs), len(outputs))
+        append(row + pairs)
 
     return op
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jaxlib.version
 import numpy as np
 from jax._src import compiler, core, effects, sharding_impls
 from jax._src.interpreters import mlir, partial_eval, pxla
@@ -52,6 +53,20 @@ def put_scalar(value: np.generic) -> jax.Array:
     if aval is None:
         aval = _scalar_avals[value.dtype] = ShapedArray((), value.dtype)
     return _batched_device_put(aval, _sharding, [value], _devices, True, True, _zero_copy, True)  # type: ignore[no-any-return]
+
+
+def writable_scalar() -> tuple[jax.Array, np.ndarray[Any, Any]]:
+    """A float64 device array of shape () and its memory (float64[1]), which may be written to while no program that takes the array runs.
+
+    Raises RuntimeError if the client copies memory aligned to 64 bytes instead of using it.
+    """
+    block = np.zeros(16)
+    first = -block.ctypes.data % 64 // 8
+    host = block[first : first + 1]
+    array = put(host.reshape(()), copy=False)
+    if array.unsafe_buffer_pointer() != host.ctypes.data:
+        raise RuntimeError(f"jaxlib {jaxlib.version.__version__} copies host memory that it used to share; tpu_lab's numbers.Slot rests on that")
+    return array, host
 
 
 _handlers: dict[tuple[tuple[int, ...], np.dtype], Any] = {}
