@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
-from functorch.compile import min_cut_rematerialization_partition  # type: ignore[import-untyped]
+from functorch.compile import config as functorch_config  # type: ignore[import-untyped]
+from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
 
 from ..device import _torch_internals as internals
@@ -17,29 +19,33 @@ from . import events
 from .capture import capture
 from .events import Captured
 from .interface import register_interface
+from .options import Options, read
 
 
-def _compiler(kind: str, captured: Captured) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
+def _compiler(kind: str, captured: Captured, options: Options) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
     def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        program = GraphProgram(graph, f"{captured.name} ({kind})", aliases=kind == "inference")
+        program = GraphProgram(graph, f"{captured.name} ({kind})", aliases=kind == "inference", xla=options.xla)
         captured.programs.append(program)
         return program
 
     return compile_graph
 
 
-def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Any = None) -> Callable[..., Any]:
     """Compiles a Dynamo graph for the device. Returns a function of the graph's inputs.
+
+    `mode` and `options` are those of `torch.compile` (see `options.py`). Raises OptionError for one that is not accepted.
 
     The function runs the original graph op by op for a call whose inputs overlap in memory in a way that makes the
     compiled one wrong (an input that is written to shares its storage with another).
     """
+    chosen = read(mode, options)
     register_interface()
     if not _uses_device(graph, example_inputs):
         return graph  # nothing of it is on the device: torch's own kernels run it
     captured = capture(graph)
     start = time.perf_counter_ns()
-    compiled = _watched(_ready(graph, example_inputs, captured), captured)
+    compiled = _watched(_ready(graph, example_inputs, captured, chosen), captured)
     captured.compile_ns = time.perf_counter_ns() - start
     if events.observer is not None:
         events.observer.captured(captured)
@@ -57,16 +63,18 @@ def _watched(function: Callable[..., Any], captured: Captured) -> Callable[..., 
     return run
 
 
-def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured: Captured) -> Callable[..., Any]:
+def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured: Captured, options: Options) -> Callable[..., Any]:
     """The graph as a function of its inputs."""
-    compiled: Callable[..., Any] = aot_autograd(
-        fw_compiler=_compiler("forward", captured),
-        bw_compiler=_compiler("backward", captured),
-        inference_compiler=_compiler("inference", captured),
+    compile_both = aot_autograd(
+        fw_compiler=_compiler("forward", captured, options),
+        bw_compiler=_compiler("backward", captured, options),
+        inference_compiler=_compiler("inference", captured, options),
         decompositions=decomposition_table(),
         partition_fn=min_cut_rematerialization_partition,
         keep_inference_input_mutations=True,
-    )(graph, list(example_inputs))
+    )
+    with functorch_config.patch(activation_memory_budget=options.memory_budget) if options.memory_budget < 1 else nullcontext():
+        compiled: Callable[..., Any] = compile_both(graph, list(example_inputs))
     if not _writes(graph):
         return compiled
     traced_sharing = _sharing(example_inputs)

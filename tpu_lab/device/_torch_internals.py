@@ -185,6 +185,18 @@ def dynamo_is_loaded() -> bool:
     return "torch._dynamo" in sys.modules
 
 
+def inductor_wrapper() -> Any:
+    """The class of what `torch.compile` makes of `backend="inductor"`; its instances are called with a graph and its inputs."""
+    return torch._TorchCompileInductorWrapper
+
+
+def compile_backend(name: str) -> Callable[..., Any]:
+    """The backend of torch.compile with this name; imports Dynamo."""
+    from torch._dynamo.backends import registry
+
+    return registry.lookup_backend(name)
+
+
 def recompile_limit() -> int:
     """Beyond this many programs of one function Dynamo stops compiling it."""
     import torch._dynamo

@@ -19,10 +19,10 @@ def fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def check(function: Callable[[Any, str], Any], target: Callable[..., Any]) -> None:
+def check(function: Callable[[Any, str], Any], target: Callable[..., Any], dynamic: bool | None = None) -> None:
     """`function` uses a callable on the tensors of a device; compiled there it has to give what the plain one gives on the CPU."""
     expected = function(target, "cpu")
-    torch.testing.assert_close(function(torch.compile(target, backend="tpu"), "tpu"), expected, check_device=False)
+    torch.testing.assert_close(function(torch.compile(target, backend="tpu", dynamic=dynamic), "tpu"), expected, check_device=False)
 
 
 def test_outputs_that_are_views_of_one_another_share_memory() -> None:
@@ -37,6 +37,32 @@ def test_outputs_that_are_views_of_one_another_share_memory() -> None:
         return [y, row, turned, other]
 
     check(use, target)
+
+
+def test_views_among_outputs_share_memory_with_sizes_that_change() -> None:
+    def target(x: torch.Tensor) -> Any:
+        y = x * 2
+        return y, y[0], y.t(), y[1:, :2], y + 1
+
+    def use(f: Any, device: str) -> list[Any]:
+        found: list[Any] = []
+        for size in (2, 5, 3):
+            y, row, turned, part, other = f(torch.arange(size * 3.0, device=device).view(size, 3))
+            row.add_(1)
+            turned[2].mul_(10)
+            part.sub_(7)
+            found += [y, row, turned, part, other, [t.stride() for t in (y, row, turned, part, other)]]
+        return found
+
+    check(use, target, dynamic=True)
+
+
+def test_results_keep_their_memory_layout_with_sizes_that_change() -> None:
+    def use(f: Any, device: str) -> list[Any]:
+        results = [f(torch.ones(size, 4, device=device)) for size in (3, 5)]
+        return [*results, [r.stride() for r in results]]
+
+    check(use, lambda x: x.t().contiguous().t() * 2, dynamic=True)
 
 
 def test_views_of_a_tensor_that_is_no_output_share_memory() -> None:

@@ -7,7 +7,7 @@ large a storage is; those are part of the key here, so a graph is never run on m
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..host import host_to_numpy
 from ..numbers import random_state
 from ..program import FreshResult, fresh_result, laid_out, read_slot, write_slot
 from ..transfer import on_host, to_device
+from . import geometry
 from .interpret import LoweredGraph, lower_graph
 from .nodes import view_root
 
@@ -60,19 +61,25 @@ class GraphProgram:
     """A callable AOTAutograd can run: takes a list of tensors (which it empties, so that dead inputs die early) and gives a list.
 
     `kind` is what the record says of it (`compiled`, or `xla` for one operator's decomposition). `aliases`: outputs that are
-    views of one tensor share its memory (AOTAutograd sees to it only where gradients are involved).
+    views of one tensor share its memory (AOTAutograd sees to it only where gradients are involved). `xla`: more options for XLA.
     """
 
-    def __init__(self, graph: torch.fx.GraphModule, name: str, kind: str = "compiled", aliases: bool = False) -> None:
+    def __init__(
+        self, graph: torch.fx.GraphModule, name: str, kind: str = "compiled", aliases: bool = False, xla: Mapping[str, Any] | None = None
+    ) -> None:
         self._boxed_call = True  # on the instance: torch copies it along when it wraps the callable
         self.name, self.kind = name, kind
+        self._xla = dict(xla or {})
         outputs = next(n for n in graph.graph.nodes if n.op == "output").args[0]
         self._single = not isinstance(outputs, (tuple, list))
         given = [outputs] if self._single else list(outputs)
-        roots = shared_roots(given) if aliases else []
+        self._placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
+        known = geometry.symbols(self._placeholders)
+        roots = shared_roots(given, known) if aliases else []
         self._count = len(given)
         self._outputs = given + [r for r in roots if r not in given]
-        self._shared = {i: s for i, o in enumerate(given) if (s := _shared(o, roots, self._outputs)) is not None and s.root != i}
+        shown = {i: self._outputs.index(root) for i, o in enumerate(given) if (root := _shown_root(o, roots, known)) is not None}
+        self._shared = {i: root for i, root in shown.items() if root != i}
         self.lowered: LoweredGraph = lower_graph(_returning(graph, self._outputs) if len(self._outputs) > len(given) else graph, constant=_constant)
         self._programs: dict[Any, _Built] = {}
         self._on_host = [i for i, o in enumerate(given) if _is_host_tensor(o)]
@@ -119,6 +126,7 @@ class GraphProgram:
         layouts = [b.layout for b in splitter.buffers]
         written_slots = [slots[i] for i in self.lowered.changes]
         written = tuple(dict.fromkeys(s.storage for s in written_slots))
+        bound = geometry.bindings(self._placeholders, inputs)
         outputs: list[Any] = []
         steps, flagged = 0, False
 
@@ -132,7 +140,7 @@ class GraphProgram:
             outputs.clear()
             made = []
             for place, (node, value) in enumerate(zip(self._outputs, result.outputs, strict=True)):
-                fresh = self._shared.get(place) or _described(node, value)
+                fresh = self._shared_result(place, bound) or _described(node, value, bound)
                 outputs.append(fresh)
                 if isinstance(fresh, FreshResult):
                     made.append(laid_out(value, fresh))
@@ -147,7 +155,7 @@ class GraphProgram:
         if self.lowered.random:
             avals.append(tensors.aval((2,), np.uint64))
         start = time.perf_counter()
-        executable = compile_program(function, avals, written, options=policies.for_xla())
+        executable = compile_program(function, avals, written, options={**policies.for_xla(), **self._xla})
         fresh = [o for o in outputs if isinstance(o, FreshResult)]
         kinds = tuple(TensorType(tuple(v.shape), str(v.dtype).removeprefix("torch.")) for v in inputs if isinstance(v, torch.Tensor))
         results = tuple(TensorType(f.size, str(f.dtype).removeprefix("torch.")) for f in fresh)
@@ -158,6 +166,14 @@ class GraphProgram:
             events.observer.compiled(info, time.perf_counter() - start, "miss")
         program_cache.remember(self._programs, key, built, executable.nbytes)
         return built
+
+    def _shared_result(self, place: int, bound: geometry.Bindings) -> SharedResult | None:
+        """How an output lies in the memory of another; None for a tensor of its own."""
+        if place not in self._shared:
+            return None
+        found = geometry.of(self._outputs[place].meta["val"], bound)
+        assert found is not None, "outputs whose geometry cannot be known are never shared"
+        return SharedResult(self._shared[place], *found)
 
     def _run(self, built: _Built, splitter: Splitter, generator: Any) -> list[Any]:
         if self.kind == "compiled":
@@ -207,28 +223,27 @@ def _is_symbol(node: Any) -> bool:
     return isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
-def shared_roots(outputs: Sequence[Any]) -> list[torch.fx.Node]:
+def shared_roots(outputs: Sequence[Any], known: frozenset[Any] = frozenset()) -> list[torch.fx.Node]:
     """The tensors made in a graph of which several outputs are views (or the tensor and a view of it)."""
     nodes = [o for o in outputs if isinstance(o, torch.fx.Node)]
     roots = [view_root(o) for o in nodes]
-    return [r for r in dict.fromkeys(roots) if roots.count(r) > 1 and r.op == "call_function" and _is_plain(r)]
+    return [r for r in dict.fromkeys(roots) if roots.count(r) > 1 and r.op == "call_function" and _is_plain(r, known)]
 
 
-def _is_plain(node: torch.fx.Node) -> bool:
-    """True for a tensor of the device whose geometry is known, with no conjugation pending."""
+def _is_plain(node: torch.fx.Node, known: frozenset[Any]) -> bool:
+    """True for a tensor of the device whose geometry follows from the inputs', with no conjugation pending."""
     meta = node.meta.get("val")
     if not isinstance(meta, torch.Tensor) or meta.device.type != "tpu" or meta.is_conj() or meta.is_neg():
         return False
-    return all(isinstance(n, int) for n in (*meta.shape, *meta.stride(), meta.storage_offset()))
+    return geometry.is_known(meta, known)
 
 
-def _shared(node: Any, roots: Sequence[torch.fx.Node], outputs: Sequence[Any]) -> SharedResult | None:
-    """How an output lies in the memory of one of `roots`; None if it is a tensor of its own."""
+def _shown_root(node: Any, roots: Sequence[torch.fx.Node], known: frozenset[Any]) -> torch.fx.Node | None:
+    """The one of `roots` in whose memory an output lies; None if it is a tensor of its own."""
     root = view_root(node) if isinstance(node, torch.fx.Node) else None
-    if root is None or root not in roots or not _is_plain(node) or node.meta["val"].dtype != root.meta["val"].dtype:
+    if root is None or root not in roots or not _is_plain(node, known) or node.meta["val"].dtype != root.meta["val"].dtype:
         return None
-    meta = node.meta["val"]
-    return SharedResult(outputs.index(root), tuple(meta.shape), meta.stride(), meta.storage_offset())
+    return root
 
 
 def _returning(graph: torch.fx.GraphModule, outputs: Sequence[torch.fx.Node]) -> torch.fx.GraphModule:
@@ -254,12 +269,13 @@ def _value(slot: Any, storages: Sequence[jax.Array], inputs: Sequence[jax.Array]
     return slot.value if isinstance(slot, Static) else None
 
 
-def _described(node: Any, value: Any) -> Any:
+def _described(node: Any, value: Any, bound: geometry.Bindings) -> Any:
     """What an output is: a fresh tensor laid out as the graph's fake tensor, or a constant."""
     if not isinstance(value, jax.Array):
         return value
     meta = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
     size = tuple(value.shape)
-    if isinstance(meta, torch.Tensor) and tuple(meta.shape) == size and all(isinstance(s, int) for s in meta.stride()):
-        return fresh_result(size, meta.stride(), meta.dtype)
+    found = geometry.of(meta, bound) if isinstance(meta, torch.Tensor) else None
+    if isinstance(meta, torch.Tensor) and found is not None and found[0] == size:
+        return fresh_result(size, found[1], meta.dtype)
     return fresh_result(size, tensors.contiguous_stride(size), tensors.dtype_of(value))

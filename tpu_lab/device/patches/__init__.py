@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def apply() -> None:
     """Applies every patch. Cheap (attributes are set, nothing is computed); jax is not imported."""
-    from . import accelerator, autocast, dynamo, exchange, generator, modules, storage
+    from . import accelerator, autocast, compile, dynamo, exchange, generator, modules, storage
 
-    for part in (storage, exchange, modules, generator, accelerator, autocast, dynamo):
+    for part in (storage, exchange, modules, generator, accelerator, autocast, dynamo, compile):
         part.apply()
