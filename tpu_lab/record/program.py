@@ -72,6 +72,8 @@ class Instruction:
     """Index in `Program.kernels` of the kernel it is in; -1: none (parameters, tuples, free bitcasts)."""
     op: str = ""
     """Id of the ATen op it comes from (`SourceOp.id`); empty: none in its metadata."""
+    target: str = ""
+    """What a custom call calls: `TopK`; empty for other opcodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,10 @@ class Edge:
     """The instruction whose result travels: index in `Program.instructions`."""
     bytes: int
     space: str
+    maker: int = -1
+    """The instruction inside the producer that makes the value: index in `Program.instructions`; -1: an input."""
+    users: tuple[int, ...] = ()
+    """The instructions inside the consumer that use it."""
 
 
 @dataclass(frozen=True, slots=True)
