@@ -83,7 +83,10 @@ def fused(producer: str, consumer: str, result: str, words: str = "") -> Decisio
 
 
 def test_the_compiler_s_last_words_are_the_evidence() -> None:
-    early, late = rejected("exp.1", "sin.1", "Not fusing MOF at: x.cc:1"), rejected("exp.1", "sin.1", "Not allowed at: tpu_instruction_fusion.cc:4409")
+    early, late = (
+        rejected("exp.1", "sin.1", "Not fusing MOF at: x.cc:1"),
+        rejected("exp.1", "sin.1", "Not allowed at: tpu_instruction_fusion.cc:4409"),
+    )
     found = only(program(EXP, SIN, ("fusion", "fusion"), early, late, rejected("exp.1", "other", "no")))
     assert (found.reason, found.source) == ("compiler_choice", "log")
     assert found.evidence == "Not allowed at: tpu_instruction_fusion.cc:4409 [4409: should not fuse with elementwise]"
