@@ -1,14 +1,25 @@
-/** Shows a Run in the output of a cell, also in a saved notebook that nobody trusts and without a Jupyter kernel. */
+/** Shows runs and fusion graphs in the output of a cell, also in a saved notebook that nobody trusts and without a Jupyter kernel. */
 
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 
-import { PLUGIN, RUN_MIME_TYPE } from './tokens.js';
-import { ENGLISH } from './view/texts.js';
+import { LayoutEngine } from './graph/engine.js';
+import { GRAPH_MIME_TYPE, PLUGIN, RUN_MIME_TYPE } from './tokens.js';
+import { renderGraph } from './view/graph/graphtab.js';
 import { renderRun } from './view/runview.js';
+import { ENGLISH, type ITexts } from './view/texts.js';
 
-class RunOutput extends Widget implements IRenderMime.IRenderer {
-  constructor(private readonly options: IRenderMime.IRendererOptions) {
+/** One for the page; what it runs is loaded when the first graph is drawn. */
+const engine = new LayoutEngine(() => import('./graph/engine-text.js').then(module => module.ENGINE));
+
+/** Shows a model's data in a node and returns the function that takes it away. */
+type Show = (node: HTMLElement, data: IRenderMime.IMimeModel['data'], texts: ITexts) => () => void;
+
+class Output extends Widget implements IRenderMime.IRenderer {
+  constructor(
+    private readonly options: IRenderMime.IRendererOptions,
+    private readonly view: Show
+  ) {
     super();
     this.addClass('tl-RunOutput');
   }
@@ -16,7 +27,7 @@ class RunOutput extends Widget implements IRenderMime.IRenderer {
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     this.clear();
     const texts = this.options.translator?.load('tpu_lab') ?? ENGLISH;
-    this.clear = renderRun(this.node, model.data[this.options.mimeType], texts);
+    this.clear = this.view(this.node, model.data, texts);
     return Promise.resolve();
   }
 
@@ -30,18 +41,35 @@ class RunOutput extends Widget implements IRenderMime.IRenderer {
   private clear = (): void => undefined;
 }
 
-const extension: IRenderMime.IExtension = {
-  id: PLUGIN.mime,
-  description: 'Shows recorded runs.',
-  // Data only: the view builds text, never markup.
-  rendererFactory: {
-    safe: true,
-    mimeTypes: [RUN_MIME_TYPE],
-    createRenderer: options => new RunOutput(options)
-  },
-  // Before text/html, which the same output carries for other readers.
-  rank: 10,
-  dataType: 'json'
-};
+const showRun: Show = (node, data, texts) =>
+  renderRun(node, data[RUN_MIME_TYPE], { texts, engine, graph: data[GRAPH_MIME_TYPE] });
 
-export default extension;
+const showGraph: Show = (node, data, texts) => renderGraph(node, data[GRAPH_MIME_TYPE], engine, texts);
+
+function renderer(
+  id: string,
+  description: string,
+  mimeType: string,
+  rank: number,
+  show: Show
+): IRenderMime.IExtension {
+  return {
+    id,
+    description,
+    // Data only: the views build text, never markup.
+    rendererFactory: {
+      safe: true,
+      mimeTypes: [mimeType],
+      createRenderer: options => new Output(options, show)
+    },
+    // Before text/html, which the same output carries for other readers.
+    rank,
+    dataType: 'json'
+  };
+}
+
+export default [
+  // A run may carry its graph: the run is shown, with the graph as a tab.
+  renderer(PLUGIN.mime, 'Shows recorded runs.', RUN_MIME_TYPE, 10, showRun),
+  renderer(PLUGIN.graph, 'Shows fusion graphs.', GRAPH_MIME_TYPE, 11, showGraph)
+];

@@ -3,7 +3,8 @@
 export const PLUGIN = {
   modes: 'tpu-lab:plugin',
   editor: 'tpu-lab:editor',
-  mime: 'tpu-lab:mime'
+  mime: 'tpu-lab:mime',
+  graph: 'tpu-lab:graph'
 } as const;
 
 /** Commands act on the active cell of the current notebook. */
@@ -14,6 +15,9 @@ export const CommandIDs = {
 
 /** A saved or live Run in the output of a cell. */
 export const RUN_MIME_TYPE = 'application/vnd.tpu-lab.run+json';
+
+/** One compiled program or several, as a fusion graph. */
+export const GRAPH_MIME_TYPE = 'application/vnd.tpu-lab.graph+json';
 
 /** The item of the cell toolbar, named in `schema/plugin.json`. */
 export const TOOLBAR_ITEM = 'tpu-lab-mode';

@@ -1,9 +1,13 @@
 /** One run: closed it is a line; open it shows summary, tabs and the selection. Plain DOM, used by the lab and by widgets. */
 
+import type { LayoutEngine } from '../graph/engine.js';
+import { readPrograms } from '../program.js';
 import { marks, readRun, RunError, type IMark, type IRun } from '../run.js';
 import { compareView } from './compare.js';
 import { h } from './dom.js';
 import { count, quantity } from './format.js';
+import { graphTab } from './graph/graphtab.js';
+import { captureKeys, offerKey } from './keys.js';
 import { icon } from './marks.js';
 import { memoryView } from './memory.js';
 import { opsView } from './ops.js';
@@ -18,13 +22,23 @@ interface ITab {
   readonly build: () => HTMLElement;
 }
 
+/** What a view of a run may be given beside it. */
+export interface IRunOptions {
+  readonly texts?: ITexts;
+  /** The data of the run's fusion graph, and what lays it out. */
+  readonly graph?: unknown;
+  readonly engine?: LayoutEngine;
+  /** Starts open instead of as one line. */
+  readonly open?: boolean;
+}
+
 /** Shows a run in an element; data that is no run becomes one message. Returns the function that takes it away. */
-export function renderRun(host: HTMLElement, data: unknown, texts: ITexts = ENGLISH): () => void {
+export function renderRun(host: HTMLElement, data: unknown, options: IRunOptions = {}): () => void {
   const root = h('div', { class: 'tl-RunView' });
   host.append(root);
   let release = (): void => undefined;
   try {
-    release = new RunView(root, readRun(data), texts).dispose;
+    release = new RunView(root, readRun(data), options).dispose;
   } catch (error) {
     if (!(error instanceof RunError)) {
       throw error;
@@ -41,15 +55,26 @@ class RunView {
   constructor(
     private readonly root: HTMLElement,
     private readonly run: IRun,
-    private readonly texts: ITexts
+    options: IRunOptions
   ) {
     const { comparison } = run;
+    const { graph, engine } = options;
+    const texts = options.texts ?? ENGLISH;
+    this.texts = texts;
     this.tabs = [{ name: texts.__('Source'), build: () => sourceView(run, this.selection, texts) }];
     if (!comparison || run.ops.id.length) {
       this.tabs.push({
         name: texts.__('Ops'),
         count: run.totals.ops,
         build: () => opsView(run, this.selection, texts)
+      });
+    }
+    if (graph !== undefined && engine) {
+      const programs = readPrograms(graph);
+      this.tabs.push({
+        name: texts.__('Graph'),
+        count: programs[0]!.kernels.length,
+        build: () => graphTab(run, this.selection, programs, engine, texts)
       });
     }
     if (run.memory.peak_bytes) {
@@ -60,16 +85,15 @@ class RunView {
       this.tabs.push({ name: texts.__('Compare'), build: () => compareView(comparison, texts) });
     }
     // A comparison is itself the answer; another run is one line until somebody asks.
-    this.show(comparison !== null);
-    root.addEventListener('focusin', this.onFocus);
-    root.addEventListener('focusout', this.onBlur);
+    this.show(comparison !== null || options.open === true);
+    this.dispose = captureKeys(
+      root,
+      key => this.frame?.isConnected === true && this.act(key),
+      () => (this.buttons[this.current] ?? root).focus()
+    );
   }
 
-  readonly dispose = (): void => {
-    this.root.removeEventListener('focusin', this.onFocus);
-    this.root.removeEventListener('focusout', this.onBlur);
-    window.removeEventListener('keydown', this.onKeydown, true);
-  };
+  readonly dispose: () => void;
 
   /** Shows the whole run, or its line. */
   private show(open: boolean, focus = false): void {
@@ -201,40 +225,14 @@ class RunView {
     this.foot.replaceChildren(texts.__('Selected: '), h('span', { class: 'tl-strong' }, parts.join(' · ')));
   }
 
-  /** Keys act only while the focus is in the view, and there before the notebook sees them. */
-  private readonly onFocus = (): void => window.addEventListener('keydown', this.onKeydown, true);
-
-  private readonly onBlur = (event: FocusEvent): void => {
-    if (!this.root.contains(event.relatedTarget as Node | null)) {
-      window.removeEventListener('keydown', this.onKeydown, true);
-    }
-  };
-
-  private readonly onKeydown = (event: KeyboardEvent): void => {
-    const typing = event.target instanceof HTMLInputElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || !this.frame?.isConnected) {
-      return;
-    }
-    if (typing) {
-      // Letters go into the field, not to the notebook; Escape leaves it.
-      if (event.key === 'Escape') {
-        event.preventDefault();
-        event.stopPropagation();
-        (this.buttons[this.current] ?? this.root).focus();
-      }
-      return;
-    }
-    if (this.act(event.key)) {
-      event.preventDefault();
-      event.stopPropagation();
-    }
-  };
-
   private act(key: string): boolean {
     const number = Number(key) - 1;
     if (this.tabs[number]) {
       this.open(number);
       this.buttons[number]!.focus();
+      return true;
+    }
+    if (offerKey(this.built[this.current], key)) {
       return true;
     }
     if (key === '/') {
@@ -261,6 +259,7 @@ class RunView {
     return false;
   }
 
+  private readonly texts: ITexts;
   private readonly selection = new Selection();
   private readonly tabs: ITab[];
   private readonly built: HTMLElement[] = [];

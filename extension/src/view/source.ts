@@ -1,10 +1,11 @@
 /** The lines that ran with what each cost, and a mark where something wants to be seen. */
 
-import { sourceBlocks, type ILineRow, type IMark, type IRun } from '../run.js';
+import { sourceBlocks, type ILineRow, type IRun } from '../run.js';
 import { h } from './dom.js';
 import { clip, count, inUnit, quantity, unitFor, type IUnit } from './format.js';
 import { highlight } from './highlight.js';
 import { icon } from './marks.js';
+import { markCard } from './markcard.js';
 import { SHOWN, type Selection } from './selection.js';
 import { markIcon } from './summary.js';
 import type { ITexts } from './texts.js';
@@ -164,45 +165,4 @@ function codeLine(text: string): (HTMLElement | string)[] {
   return highlight(clip(text, 4000)).map(token =>
     token.kind === 'text' ? token.text : h('span', { class: `tl-Code-${token.kind}` }, token.text)
   );
-}
-
-/** What happened, where, what it cost, what to do: in that order. The original words come last. */
-export function markCard(mark: IMark, texts: ITexts): HTMLElement {
-  const cost = [
-    mark.costNs !== null ? quantity('time', mark.costNs) : '',
-    mark.bytes !== null ? texts.__('%1 moved', quantity('bytes', mark.bytes)) : ''
-  ].filter(Boolean);
-  const times = mark.count > 1 ? texts.__('%1 times', count(mark.count)) : '';
-  return h(
-    'section',
-    { class: 'tl-Card' },
-    h(
-      'h4',
-      {},
-      h('span', { class: `tl-mod-${mark.severity}` }, icon(markIcon(mark.kind))),
-      clip(mark.title, 200)
-    ),
-    mark.reason && h('p', {}, clip(mark.reason)),
-    h(
-      'dl',
-      {},
-      cost.length > 0 && [
-        h('dt', {}, texts.__('Cost')),
-        h(
-          'dd',
-          {},
-          h('b', {}, cost[0]!),
-          [...cost.slice(1), times].filter(Boolean).map(text => `, ${text}`)
-        )
-      ],
-      cost.length === 0 && times && [h('dt', {}, texts.__('Seen')), h('dd', {}, times)],
-      mark.remedy && [h('dt', {}, texts.__('Remedy')), h('dd', {}, withCode(clip(mark.remedy)))]
-    ),
-    mark.message && h('pre', {}, clip(mark.message))
-  );
-}
-
-/** Text with its `backquoted` parts as code. */
-function withCode(text: string): (HTMLElement | string)[] {
-  return text.split('`').map((part, i) => (i % 2 ? h('code', {}, part) : part));
 }
