@@ -63,7 +63,7 @@ bench-device: $(VENV)/.test ## the figures of the device, as ratios within one r
 	$(PY) -m benchmarks.device
 
 clean: ## remove the environment and everything that is built
-	rm -rf $(VENV) build dist extension/node_modules extension/lib tpu_lab/labextension tpu_lab/_version.py
+	rm -rf $(VENV) build dist extension/node_modules extension/lib tpu_lab/labextension tpu_lab/static tpu_lab/_version.py
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # ---- what the targets stand on ----------------------------------------------------------------

@@ -16,6 +16,7 @@ autoload()
 _LAZY = {
     "Run": "tpu_lab.record",
     "Program": "tpu_lab.record",
+    "FusionGraph": "tpu_lab.views.graph",
     "runs": "tpu_lab.recording.store",
     "load_exported": "tpu_lab.compiler.exported",
     "load_ipython_extension": "tpu_lab.notebook.extension",

@@ -19,7 +19,8 @@ const common = {
 await build({
   ...common,
   entryPoints: ['lib/graph/engine-worker.js'],
-  format: 'esm',
+  // A worker in a page from disk can be no module.
+  format: 'iife',
   outfile: new URL('engine.js', out).pathname
 });
 const engine = readFileSync(new URL('engine.js', out), 'utf8');

@@ -20,3 +20,6 @@ export function show(
   const both = data as { run?: unknown; graph?: unknown };
   return renderRun(host, both.run, { engine: page.tpuLabEngine, graph: both.graph, open: true });
 }
+
+// A page of its own calls this by name: what stands in one script element cannot be imported by the next.
+(globalThis as { tpuLabShow?: typeof show }).tpuLabShow = show;

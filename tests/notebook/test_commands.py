@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.notebook.conftest import Notebook
@@ -78,3 +80,14 @@ def test_doctor_goes_on_after_a_fault(notebook: Notebook, monkeypatch: pytest.Mo
     findings = doctor.examine(notebook.lab)
     assert any(f.topic == "device" and "OSError: no device tree" in f.state for f in findings)
     assert any(f.topic == "JupyterLab" for f in findings)
+
+
+def test_report_writes_a_page(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpu_lab.notebook.commands.run_page", lambda run: f"page of {run.id}")
+    assert "before any run" in notebook.run(f"%tpu report {tmp_path}/page.html").errors
+    notebook.run("%%tpu eager --device cpu --name alpha\npass")
+    notebook.run("%%tpu eager --device cpu\npass")
+    assert "r2 is in" in notebook.run(f"%tpu report {tmp_path}/page.html").text
+    assert (tmp_path / "page.html").read_text() == "page of r2"
+    assert "without one file" in notebook.run("%tpu report").errors
+    assert "folder that exists" in notebook.run(f"%tpu report {tmp_path}/none/page.html").errors

@@ -1,4 +1,4 @@
-"""The line magic `%tpu`: status, mode, runs, compare, doctor, reset, help."""
+"""The line magic `%tpu`: status, mode, runs, compare, report, doctor, reset, help."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import torch
 
 from ..device import _torch_internals as internals
 from ..errors import OptionError, one_of
+from ..views.page import run_page
 from .doctor import examine, text
 from .lab import Lab
 from .modes import forget_cells, mode_named
-from .options import CELL_MODES, CommandOptions, cell_parser
+from .options import CELL_MODES, CommandOptions, cell_parser, parse_report
 
 _HELP = """\
 %%tpu eager              run the cell on the device, each operator alone
@@ -24,6 +25,7 @@ _HELP = """\
 %tpu mode [MODE]         show or set the mode of a cell that says only %%tpu
 %tpu runs                the recorded runs
 %tpu compare RUN RUN     two or more recorded runs side by side, by id or name
+%tpu report FILE [--run NAME]  one page of a run (the last one) that opens from disk, offline
 %tpu doctor              versions, device, compiler, caches, what is missing
 %tpu reset               forget recorded runs and compiled programs, start peak memory again
 %tpu help                this text"""
@@ -85,6 +87,15 @@ class Commands:
         by_label = dict(zip(labels, found, strict=True))
         comparison = self._lab.compare(by_label, labels[0], {}, {})
         self._lab.show(replace(found[0], id=f"{found[0].id}c", mode="compare", comparison=comparison))
+
+    def _report(self, *words: str) -> None:
+        file, name = parse_report(words)
+        runs = self._lab.runs()
+        if not name and not runs:
+            raise OptionError("%tpu report before any run", remedy="run a cell that starts with %%tpu eager")
+        run = self._lab.find(name) if name else runs[-1]
+        file.write_text(run_page(run), encoding="utf-8")
+        print(f"{run.id} is in {file}: one file, {file.stat().st_size / 1e6:.1f} MB, which opens without a network")
 
     def _doctor(self) -> None:
         print(text(examine(self._lab)))

@@ -69,7 +69,7 @@ class TpuMagics:
             raise
 
     def command(self, line: str) -> None:
-        """%tpu status | mode [MODE] | runs | compare RUN RUN … | doctor | reset | help"""
+        """%tpu status | mode [MODE] | runs | compare RUN RUN … | report FILE | doctor | reset | help"""
         try:
             self.commands.run(parse_command(line))
         except TpuLabError as error:

@@ -19,7 +19,7 @@ CELL_MODES = ("eager", "fuse", "compile", "compare")
 """First word of `%%tpu`."""
 LEGS = ("eager", "fuse", "compile", "cpu")
 """What `%%tpu compare` can run a cell as."""
-COMMANDS = ("status", "mode", "runs", "compare", "doctor", "reset", "help")
+COMMANDS = ("status", "mode", "runs", "compare", "report", "doctor", "reset", "help")
 """First word of `%tpu`."""
 DEFAULT_LEGS = ("eager", "compile", "cpu")
 DEVICES = ("cpu", "cuda", "tpu")
@@ -199,8 +199,22 @@ def parse_command(line: str) -> CommandOptions:
     if command not in COMMANDS:
         remedy = f"a cell is run with %%tpu {command}" if command in CELL_MODES else ""
         raise OptionError(f"%tpu has no command {command!r}", accepted=one_of(COMMANDS), remedy=remedy)
-    most = {"mode": 1, "compare": 8}.get(command, 0)
+    most = {"mode": 1, "compare": 8, "report": 3}.get(command, 0)
     if len(rest) > most:
-        takes = {"mode": "at most one mode", "compare": "two or more run ids"}.get(command, "nothing after it")
+        takes = {"mode": "at most one mode", "compare": "two or more run ids", "report": "FILE [--run NAME]"}.get(command, "nothing after it")
         raise OptionError(f"%tpu {command} does not take {rest[most]!r}", accepted=takes)
     return CommandOptions(command, rest)
+
+
+def parse_report(words: Sequence[str]) -> tuple[Path, str]:
+    """The file and the run (id or name; empty: the last one) of `%tpu report FILE [--run NAME]`. Raises OptionError."""
+    parser = _Parser(prog="%tpu report", add_help=False, allow_abbrev=False)
+    parser.add_argument("file", nargs="*")
+    parser.add_argument("--run", default="", metavar="NAME")
+    found = parser.parse(words)
+    if len(found.file) != 1:
+        raise OptionError("%tpu report without one file", accepted="%tpu report FILE [--run NAME]")
+    try:
+        return _writable(found.file[0]), found.run
+    except argparse.ArgumentTypeError as error:
+        raise OptionError(f"%tpu report {str(error).partition(_ACCEPTED)[0]}", accepted="a file in a folder that exists") from None

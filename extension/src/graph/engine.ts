@@ -3,7 +3,7 @@
  * from differs (the extension's own files, a message from the Jupyter kernel, the page itself), so the host says.
  */
 
-/** Gives the text of the module `graph/engine-worker.ts`, built for the browser. */
+/** Gives the text of `graph/engine-worker.ts`, built for the browser. */
 export type EngineSource = () => Promise<string>;
 
 interface IReply {
@@ -12,8 +12,12 @@ interface IReply {
   readonly error?: string;
 }
 
-/** Longer than this is not waited for. */
+/** dot output for a graph. */
+type Run = (dot: string) => Promise<string>;
+
+/** Longer than this is not waited for: a layout, and the start of the worker. */
 const PATIENCE_MS = 20_000;
+const START_MS = 10_000;
 
 /** One engine of a page. */
 export class LayoutEngine {
@@ -26,38 +30,37 @@ export class LayoutEngine {
     return run(dot);
   }
 
-  private async load(): Promise<(dot: string) => Promise<string>> {
+  /** A worker where there can be one, else (a page whose policy forbids workers) the page itself. */
+  private async load(): Promise<Run> {
     const url = URL.createObjectURL(new Blob([await this.source()], { type: 'text/javascript' }));
     try {
-      return workerRun(new Worker(url, { type: 'module' }));
+      return await workerRun(new Worker(url));
     } catch {
-      // A page whose policy forbids workers: then in the page itself.
-      const engine = (await import(/* webpackIgnore: true */ url)) as {
-        layout(dot: string): Promise<string>;
-      };
-      return dot => engine.layout(dot);
+      await import(/* webpackIgnore: true */ url);
+      const { tpuLabLayout } = globalThis as { tpuLabLayout?: Run };
+      if (!tpuLabLayout) {
+        throw new Error('the layout engine did not start');
+      }
+      return tpuLabLayout;
     }
   }
 
-  private loaded: Promise<(dot: string) => Promise<string>> | null = null;
+  private loaded: Promise<Run> | null = null;
 }
 
-function workerRun(worker: Worker): (dot: string) => Promise<string> {
+/** Runs dot in a worker. Rejects when the worker does not start. */
+async function workerRun(worker: Worker): Promise<Run> {
   const waiting = new Map<number, (reply: IReply) => void>();
   let last = 0;
-  worker.addEventListener('message', (event: MessageEvent<IReply>) => {
-    waiting.get(event.data.id)?.(event.data);
-    waiting.delete(event.data.id);
-  });
-  worker.addEventListener('error', event => {
-    waiting.forEach((answer, id) => answer({ id, error: event.message || 'the worker stopped' }));
-    waiting.clear();
-  });
-  return dot =>
+  const ask = (dot: string | null, patience: number): Promise<string> =>
     new Promise((resolve, reject) => {
       last += 1;
-      const timer = setTimeout(() => reject(new Error('the layout took too long')), PATIENCE_MS);
-      waiting.set(last, reply => {
+      const id = last;
+      const timer = setTimeout(() => {
+        waiting.delete(id);
+        reject(new Error('the layout took too long'));
+      }, patience);
+      waiting.set(id, reply => {
         clearTimeout(timer);
         if (reply.text !== undefined) {
           resolve(reply.text);
@@ -65,6 +68,17 @@ function workerRun(worker: Worker): (dot: string) => Promise<string> {
           reject(new Error(reply.error ?? 'the layout failed'));
         }
       });
-      worker.postMessage({ id: last, dot });
+      worker.postMessage({ id, dot });
     });
+  worker.addEventListener('message', (event: MessageEvent<IReply>) => {
+    waiting.get(event.data.id)?.(event.data);
+    waiting.delete(event.data.id);
+  });
+  worker.addEventListener('error', event => {
+    event.preventDefault();
+    waiting.forEach((answer, id) => answer({ id, error: event.message || 'the worker stopped' }));
+    waiting.clear();
+  });
+  await ask(null, START_MS);
+  return dot => ask(dot, PATIENCE_MS);
 }
