@@ -47,7 +47,7 @@ EXP, SIN = instruction("exp.1", "exponential", A), instruction("sin.1", "sine", 
         (EXP, SIN, ("matmul", "fusion"), "after_matmul"),
         (EXP, SIN, ("collective", "fusion"), "collective"),
         (EXP, SIN, ("fusion", "copy"), "layout_change"),
-        (EXP, SIN, ("prefetch", "fusion"), "memory_move"),
+        (instruction("s", "copy-start", A), SIN, ("single", "fusion"), "memory_move"),
         (instruction("r", "reduce", A, (64,)), SIN, ("single", "fusion"), "reduction_then_broadcast"),
         (instruction("r", "reduce", A, (64,)), instruction("s", "sine", B, (64,)), ("single", "single"), "after_reduction"),
         (instruction("r", "reduce", A, ()), SIN, ("single", "single"), "scalar_result"),
@@ -124,6 +124,15 @@ def test_a_copy_the_compiler_added_is_no_op() -> None:
     found = only(there)
     assert (found.producer, found.consumer, found.reason) == (A, B, "layout_change")
     assert (found.producer_kernel, found.consumer_kernel, found.bytes) == (0, 2, 200)
+
+
+def test_a_prefetch_is_neither_an_op_nor_the_reason() -> None:
+    """exp → prefetch → matrix product, and a prefetch of an input."""
+    kernels = (kernel("exp.1", 0, "matmul", A), kernel("copy-start.1", 1, "prefetch"), kernel("sin.1", 2, "matmul", B), kernel("in", 1, "prefetch"))
+    edges = (Edge(0, 1, 0, 100, "HBM", 0, (1,)), Edge(1, 2, 1, 100, "VMEM", 1, (2,)), Edge(-1, 3, 1, 9, "HBM"), Edge(3, 2, 1, 9, "VMEM", 1, (2,)))
+    there = Program(target=target_named("v6e"), instructions=(EXP, instruction("copy-done", "copy-done"), SIN), kernels=kernels, edges=edges)
+    found = only(there)
+    assert (found.producer, found.consumer, found.reason, found.space) == (A, B, "two_matmuls", "VMEM")
 
 
 def test_several_consumers() -> None:

@@ -34,6 +34,8 @@ class Pair:
     """The edge from the producer."""
     last: Edge
     """The edge to the consumer: the same one, unless copies that the compiler added lie between."""
+    through: tuple[int, ...]
+    """The kernels of those copies."""
     consumers: int
     """Kernels that take a result of the producer, and outputs of the program that are one."""
 
@@ -90,8 +92,8 @@ class Pair:
 
     @property
     def copied(self) -> bool:
-        """Whether the value is copied on its way."""
-        return self.kinds("copy") or self.first is not self.last
+        """Whether the value is copied on its way, other than into another memory."""
+        return self.kinds("copy") or any(self.program.kernels[i].kind == "copy" for i in self.through)
 
     def kinds(self, kind: str) -> bool:
         """Whether either kernel is of a kind."""
@@ -137,6 +139,7 @@ CPU: tuple[Rule, ...] = (
     (_R.WINDOW, "one kernel works on windows", lambda p: bool(p.either & _WINDOWS)),
     (_R.REDUCTION_THEN_BROADCAST, "the value is a reduction's result and its user has more elements", lambda p: p.reduced and p.spread),
     (_R.AFTER_REDUCTION, "the value is a reduction's result", lambda p: p.reduced),
+    (_R.SMALL_VALUE, "its user has more elements than the value", lambda p: p.spread),
     (_R.USED_MORE_THAN_ONCE, "several kernels or outputs take the producer's results", lambda p: p.consumers > 1),
     (_R.NOT_FUSIBLE, "one op rearranges elements in a way that no loop over elements does", lambda p: _rearranges(p)),
 )

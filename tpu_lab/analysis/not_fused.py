@@ -30,8 +30,8 @@ def not_fused(program: Program) -> tuple[NotFused, ...]:
     log = _Log(program)
     consumers = Counter(producer for producer, _ in {(e.producer, e.consumer) for e in program.edges})
     found: dict[tuple[str, str, int, int], NotFused] = {}
-    for first, last in paths(program):
-        pair = Pair(program, first, last, consumers[first.producer])
+    for first, last, through in paths(program):
+        pair = Pair(program, first, last, through, consumers[first.producer])
         for one in _conclusions(pair, log):
             key = one.producer, one.consumer, one.producer_kernel, one.consumer_kernel
             if key not in found or found[key].bytes < one.bytes:
@@ -39,10 +39,12 @@ def not_fused(program: Program) -> tuple[NotFused, ...]:
     return tuple(sorted(found.values(), key=lambda n: (-n.bytes, n.producer_kernel, n.consumer_kernel, n.producer, n.consumer)))
 
 
-def paths(program: Program) -> Iterator[tuple[Edge, Edge]]:
-    """The ways of values from the kernel of one op to that of another: the first edge and the last, the same one unless copies lie between.
+def paths(program: Program) -> Iterator[tuple[Edge, Edge, tuple[int, ...]]]:
+    """The ways of values from the kernel of one op to that of another: the first edge, the last (the same one unless copies lie between),
+    and the kernels of those copies.
 
-    A copy or prefetch that the compiler added is no op, so it does not end a way unless nothing comes before or after it.
+    A copy or prefetch that the compiler added is no op: no way begins at one, so the copies of inputs are left out, and one ends there
+    only if the value goes no further.
     """
     into: dict[int, list[Edge]] = {}
     for edge in program.edges:
@@ -51,17 +53,17 @@ def paths(program: Program) -> Iterator[tuple[Edge, Edge]]:
     onward = {edge.producer for edges in into.values() for edge in edges}
     movers = {i for i, k in enumerate(program.kernels) if k.kind in ("copy", "prefetch") and (k.inherited or not k.ops)}
 
-    def beginnings(edge: Edge, seen: frozenset[int]) -> Iterator[Edge]:
-        before = into.get(edge.producer, []) if edge.producer in movers - seen else []
-        if not before:
-            yield edge
-        for one in before:
-            yield from beginnings(one, seen | {edge.producer})
+    def beginnings(edge: Edge, through: tuple[int, ...]) -> Iterator[tuple[Edge, tuple[int, ...]]]:
+        if edge.producer not in movers:
+            yield edge, through
+        elif edge.producer not in through:
+            for one in into.get(edge.producer, ()):
+                yield from beginnings(one, (edge.producer, *through))
 
     for edges in into.values():
         for last in edges:
             if last.producer != last.consumer and not (last.consumer in movers and last.consumer in onward):
-                yield from ((first, last) for first in beginnings(last, frozenset()) if first.producer != last.consumer)
+                yield from ((first, last, through) for first, through in beginnings(last, ()) if first.producer != last.consumer)
 
 
 def unknown_codes(program: Program) -> Counter[str]:
