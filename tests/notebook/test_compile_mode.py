@@ -244,6 +244,57 @@ def test_errors_are_eagers_own(notebook: Notebook) -> None:
     assert done.errors == ""
 
 
+class Failing:
+    """A backend whose programs fail when they run, before they change anything; `failures` times."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    def __call__(self, graph: Any, inputs: Any) -> Any:
+        from tpu_lab.compiler.events import progress
+
+        def run(*args: Any) -> Any:
+            progress.begun += 1
+            if self.failures:
+                self.failures -= 1
+                raise MemoryError("no room")
+            result = graph(*args)
+            progress.changed += 1
+            return result
+
+        return run
+
+
+def test_names_before_an_error_of_a_running_program_are_bound(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook.lab, "compile_backend", lambda device: Failing(1))
+    notebook.run(SETUP)
+    done = notebook.run(f"{MAGIC}\na = x * 2\nn = 4\nb = a[idx_not_there]\nc = b + 1")
+    assert isinstance(done.error, NameError)
+    assert "a" in notebook.names and "c" not in notebook.names and notebook.names["n"] == 4
+
+
+def test_a_program_that_fails_runs_as_plain_python_and_says_so(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook.lab, "compile_backend", lambda device: Failing(1))
+    notebook.run(SETUP)
+    done = notebook.run(f"{MAGIC}\na = x * 2\na.add_(1)\nprint('once')\nb = a + 1")
+    assert done.error is None and done.text.count("once") == 1
+    assert torch.equal(notebook.names["b"], notebook.names["x"] * 2 + 2)
+    (recording,) = notebook.lab.recordings
+    assert [(told.reason, told.message, told.uncompiled) for told in recording.told if told.reason == "backend"] == [
+        ("backend", "MemoryError: no room", True)
+    ]
+
+
+def test_a_program_that_fails_after_another_ran_is_not_repeated(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Failing(0)
+    monkeypatch.setattr(notebook.lab, "compile_backend", lambda device: backend)
+    notebook.run(SETUP + "\ndef two(v):\n    v.add_(1)\n    torch._dynamo.graph_break()\n    fail()\n    return v * 2\ny = torch.zeros(2)")
+    notebook.names["fail"] = torch._dynamo.disable(lambda: setattr(backend, "failures", 1))
+    done = notebook.run(f"{MAGIC}\nz = two(y)")
+    assert isinstance(done.error, MemoryError)
+    assert notebook.names["y"].tolist() == [1.0, 1.0]
+
+
 def test_an_error_in_a_helper_keeps_names_and_lines(notebook: Notebook) -> None:
     notebook.run(SETUP)
     done = notebook.run(

@@ -53,12 +53,16 @@ def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: str
 
 
 def _watched(function: Callable[..., Any], captured: Captured) -> Callable[..., Any]:
-    """The function, which tells whoever listens that the graph runs."""
+    """The function, which tells whoever listens that the graph runs, and notes whether it ended."""
+    progress = events.progress
 
     def run(*args: Any) -> Any:
         if events.observer is not None:
             events.observer.ran(captured)
-        return function(*args)
+        progress.begun += 1
+        result = function(*args)
+        progress.changed += 1
+        return result
 
     return run
 
@@ -81,6 +85,7 @@ def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured:
 
     def guarded(*args: Any) -> Any:
         if _sharing(args) != traced_sharing:
+            events.progress.changed += 1
             return graph(*args)
         return compiled(*args)
 

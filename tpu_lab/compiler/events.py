@@ -6,6 +6,7 @@ tells (breaks, recompiles) comes from `structured_trace.py`, for every backend.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -107,6 +108,18 @@ class Captured:
     compile_ns: int = 0
     sizes: str = "static"
     programs: list[Counted] = field(default_factory=list)
+
+
+class Progress(threading.local):
+    """How far compiled graphs of this thread came: who runs one that fails can tell whether anything happened before."""
+
+    begun = 0
+    """Graphs that began to run."""
+    changed = 0
+    """Graphs that ran to their end, or began to run op by op: from here on something may have been written."""
+
+
+progress = Progress()
 
 
 class Counted(Protocol):

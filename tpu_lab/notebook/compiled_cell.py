@@ -21,8 +21,8 @@ from typing import Any
 
 import torch
 
-from ..compiler.events import BreakTold, CompileListener, Frame, RegionTold
-from ..record.reasons import RegionReason
+from ..compiler.events import BreakTold, CompileListener, Frame, RegionTold, progress
+from ..record.reasons import BreakReason, RegionReason
 from .cell import Cell, compile_expression, compile_statement
 from .partition import Way, way_of, worth_compiling
 from .regions import ENTRY, Cut, Region, assigned_before_read, names_bound, names_in_inner_scopes, names_read
@@ -86,6 +86,9 @@ class CompiledCell:
                     reason, line = part.separator
                     frame = Frame(self._filename, line, REGION_NAME)
                     told.graph_break(BreakTold(_SEPARATED[reason], frame, reason, stack=(frame,), count=part.runs))
+                if part.failure:
+                    frame = Frame(self._filename, part.lines[0], REGION_NAME)
+                    told.graph_break(BreakTold(part.failure, frame, BreakReason.BACKEND.id, stack=(frame,), uncompiled=True))
 
     def _enter(self, number: int) -> Any:
         __tracebackhide__ = True
@@ -114,7 +117,7 @@ class CompiledCell:
     def compiled(self, statements: Sequence[ast.stmt]) -> _CompiledPart:
         """Statements as one compiled function."""
         shared = self._inner | _names_of_other_code(self.namespace)
-        return _CompiledPart(statements, self.namespace, shared, self._filename, self._compiler, self._shell.compile.flags)
+        return _CompiledPart(self, statements, shared, self._filename, self._compiler, self._shell.compile.flags)
 
 
 class _RunningRegion:
@@ -174,7 +177,7 @@ class _RunningRegion:
     def forget_runs(self) -> None:
         """A new run of the cell begins."""
         for part in self.parts:
-            part.runs = 0
+            part.runs, part.failure = 0, ""
 
     @property
     def compiles(self) -> bool:
@@ -191,6 +194,8 @@ class _Part:
         """Id of `RegionReason`; empty: compiled."""
         self.runs = 0
         """In this run of the cell."""
+        self.failure = ""
+        """Why a compiled part ran as plain Python in this run."""
         self.separator: tuple[str, int] | None = None
         """What lies between it and the compiled part before: id of `BreakReason`, line."""
 
@@ -218,10 +223,9 @@ class _PlainPart(_Part):
 class _CompiledPart(_Part):
     """Statements as a compiled function of the Python numbers they read."""
 
-    def __init__(
-        self, statements: Sequence[ast.stmt], namespace: dict[str, Any], shared: set[str], filename: str, compiler: Compiler, flags: int
-    ) -> None:
+    def __init__(self, cell: CompiledCell, statements: Sequence[ast.stmt], shared: set[str], filename: str, compiler: Compiler, flags: int) -> None:
         super().__init__(statements, "")
+        self._cell, self._statements, namespace = cell, statements, cell.namespace
         assigned = _assigned(statements, filename)
         numbers = {name for name, value in namespace.items() if type(value) in (int, float)} & (names_read(statements) | assigned)
         numbers -= shared
@@ -238,6 +242,20 @@ class _CompiledPart(_Part):
         self._names = assigned
 
     def run(self, namespace: dict[str, Any]) -> Any:
+        __tracebackhide__ = True
+        begun, changed = progress.begun, progress.changed
+        try:
+            return self._run_compiled(namespace)
+        except Exception as error:
+            if (progress.begun, progress.changed) != (begun + 1, changed):
+                raise
+            failure = f"{type(error).__name__}: {error}".partition("\n")[0]
+        # Its first program failed before it changed anything. As plain Python the statements before the faulty one bind their names.
+        value = _PlainPart(self._cell, self._statements, "").run(namespace)
+        self.failure = failure
+        return value
+
+    def _run_compiled(self, namespace: dict[str, Any]) -> Any:
         __tracebackhide__ = True
         fresh = [name for name in self._fresh if name not in namespace]
         namespace.update(dict.fromkeys(fresh, _UNBOUND))

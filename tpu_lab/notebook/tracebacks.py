@@ -67,11 +67,11 @@ REGION_NAME = "cell"
 
 
 def _without_repeated(parts: list[TracebackType]) -> list[TracebackType]:
-    """Drops a frame that only entered a compiled part of the same cell: that part's own frame has the line."""
+    """Drops a frame that only entered a part of the same cell (compiled, or run as plain code): that part's own frame has the line."""
 
     def enters_region(i: int) -> bool:
         code, following = parts[i].tb_frame.f_code, parts[i + 1].tb_frame.f_code
-        ours = following.co_name == REGION_NAME or following.co_name.startswith(f"torch_dynamo_resume_in_{REGION_NAME}_")
+        ours = following.co_name in (REGION_NAME, "<module>") or following.co_name.startswith(f"torch_dynamo_resume_in_{REGION_NAME}_")
         entering = code.co_name == "<module>" or code.co_name == REGION_NAME or code.co_name.startswith(f"torch_dynamo_resume_in_{REGION_NAME}_")
         return ours and entering and following.co_filename == code.co_filename
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tpu_lab.device.fastpath import quick_kernel
+from tpu_lab.device.fastpath import quick_kernels
 from tpu_lab.device.plan import plan_for
 
 
@@ -113,6 +113,27 @@ def test_a_size_among_the_outputs_stays_a_number() -> None:
 
 def test_dynamo_keeps_out_of_quick_kernels() -> None:
     """It skips files by their place: a kernel written at run time has to seem to lie in the package."""
-    kernel = quick_kernel(plan_for(torch.ops.aten.mm.default))
+    kernel, _ = quick_kernels(plan_for(torch.ops.aten.mm.default))
     skipped = torch._dynamo.trace_rules.check_file(kernel.__code__.co_filename)
     assert skipped.skipped, skipped.reason
+
+
+ASSERTING = """
+def target(x):
+    torch._assert_async(x.sum() > 0, "the sum must be positive")
+    assert x.amax() < 100, "too large"
+    return x * 2
+"""
+"""As text: pytest rewrites the assertions of test files, and Dynamo would not know them again."""
+
+
+def test_assertions_about_values_hold_in_a_compiled_function() -> None:
+    scope: dict[str, Any] = {"torch": torch}
+    exec(ASSERTING, scope)
+    compiled = torch.compile(scope["target"], backend="tpu", fullgraph=True)
+    x = torch.ones(3, device="tpu")
+    torch.testing.assert_close(compiled(x).cpu(), torch.full((3,), 2.0))
+    for wrong, message in ((-x, "the sum must be positive"), (x * 200, "too large")):
+        with pytest.raises(RuntimeError, match=message):
+            compiled(wrong).cpu()
+    torch.testing.assert_close(compiled(x).cpu(), torch.full((3,), 2.0))

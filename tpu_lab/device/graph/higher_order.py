@@ -65,6 +65,7 @@ def _invoke(interpreter: Run, node: Node) -> list[Any]:
     result = graph(operands, interpreter.rng)
     if result.out_of_range is not None:
         interpreter.flags.append(result.out_of_range)
+    interpreter.asserted.extend(result.asserted)
     return result.outputs  # type: ignore[no-any-return]
 
 

@@ -39,12 +39,13 @@ class GraphResult(NamedTuple):
 
     `outputs` are the graph's outputs (arrays, Python numbers, None), nested lists opened; `changed` the new values of the
     inputs in `LoweredGraph.changes`, in that order; `out_of_range` a bool array, True if an index was outside its dimension
-    (None if the graph does not index).
+    (None if the graph does not index); `asserted` for each assertion about a value whether it failed, and its message.
     """
 
     outputs: list[Any]
     changed: list[Array]
     out_of_range: Array | None
+    asserted: list[tuple[Array, str]]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ large a storage is; those are part of the key here, so a graph is never run on m
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ class _Built:
     donated: frozenset[int]
     written: tuple[int, ...]
     checked: bool
+    asserts: tuple[str, ...]
     steps: int
     bytes: int
     last: int = 0
@@ -129,6 +130,7 @@ class GraphProgram:
         bound = geometry.bindings(self._placeholders, inputs)
         outputs: list[Any] = []
         steps, flagged = 0, False
+        messages: list[str] = []
 
         def function(*arrays: jax.Array) -> list[jax.Array]:
             nonlocal steps, flagged
@@ -149,6 +151,8 @@ class GraphProgram:
             made += [storages[i] for i in written]
             flagged = result.out_of_range is not None
             steps = rng.consumed if rng is not None else 0
+            messages[:] = [message for _, message in result.asserted]
+            made += [failed for failed, _ in result.asserted]
             return [*made, result.out_of_range] if result.out_of_range is not None else made
 
         avals = [layout.aval() for layout in layouts] + [tensors.aval(a.shape, a.dtype) for a in splitter.inputs]
@@ -161,11 +165,26 @@ class GraphProgram:
         results = tuple(TensorType(f.size, str(f.dtype).removeprefix("torch.")) for f in fresh)
         info = strict.describe(self.name, self.kind, kinds, results, executable)
         needed = tuple(range(len(layouts)))
-        built = _Built(executable, info, tuple(outputs), needed, frozenset(written), written, flagged, steps, sum(f.layout.nbytes for f in fresh))
+        size = sum(f.layout.nbytes for f in fresh)
+        built = _Built(executable, info, tuple(outputs), needed, frozenset(written), written, flagged, tuple(messages), steps, size)
         if events.observer is not None:
             events.observer.compiled(info, time.perf_counter() - start, "miss")
         program_cache.remember(self._programs, key, built, executable.nbytes)
         return built
+
+    def _check(self, built: _Built, made: list[jax.Array]) -> None:
+        """Takes the checks off the results. Where each call is waited for and nothing was written yet, a failed one raises here."""
+        at_once = not built.written and not self.lowered.random and (modes.blocking or (events.observer is not None and events.observer.blocking))
+        line = memory.user_line()
+        found: list[tuple[Any, str, str, Callable[[str, str], Exception]]] = []
+        if built.checked:
+            found.append((made.pop(), self.name, line, checks.bad_index))
+        found += [(made.pop(), message, line, checks.false_assertion) for message in reversed(built.asserts)]
+        for failed, name, at, error in found:
+            if not at_once:
+                checks.defer(failed, name, at, error)
+            elif np.asarray(failed):
+                raise error(name, at)
 
     def _shared_result(self, place: int, bound: geometry.Bindings) -> SharedResult | None:
         """How an output lies in the memory of another; None for a tensor of its own."""
@@ -189,8 +208,7 @@ class GraphProgram:
         fresh_count = sum(isinstance(o, FreshResult) for o in built.outputs)
         made = strict.run_and_write(built.executable, arrays, [buffers[i] for i in built.written], fresh_count)
         built.last = program_cache.tick()
-        if built.checked:
-            checks.defer(made.pop(), self.name, memory.user_line())
+        self._check(built, made)
         place, results = 0, []
         for output in built.outputs:
             if isinstance(output, FreshResult):

@@ -40,6 +40,9 @@ class OpCall:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
+_ASSERTIONS = ("_assert_async", "_functional_assert_async")
+
+
 class Run:
     """One pass over a graph's nodes."""
 
@@ -49,9 +52,10 @@ class Run:
         self.rng = rng
         self.values: dict[Node, Any] = {}
         self.flags: list[Array] = []
+        self.asserted: list[tuple[Array, str]] = []
 
-    def run(self) -> tuple[list[Any], list[Array], Array | None]:
-        """Outputs, new values of changed inputs, and whether an index was out of range."""
+    def run(self) -> tuple[list[Any], list[Array], Array | None, list[tuple[Array, str]]]:
+        """Outputs, new values of changed inputs, whether an index was out of range, and for each assertion whether it failed."""
         nodes = list(self.lowered.graph.graph.nodes)
         places = [n for n in nodes if n.op == "placeholder"]
         if len(places) != len(self.inputs):
@@ -69,7 +73,7 @@ class Run:
                     self.values[node] = self.call(node)
         changed = [self.values[places[i]] for i in self.lowered.changes]
         flag = None if not self.flags else jnp.any(jnp.stack([jnp.any(f) for f in self.flags]))
-        return outputs, changed, flag
+        return outputs, changed, flag, self.asserted
 
     def input(self, position: int, meta: Any, value: Any) -> Any:
         scalar = isinstance(value, Number) or isinstance(meta, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float))
@@ -112,11 +116,20 @@ class Run:
 
     def operator(self, node: Node | OpCall, rng: Rng | None = None) -> Any:
         """The value of an ATen operator's call. `rng`: another random source than the run's."""
+        if base_name(node.target) in _ASSERTIONS:
+            return self.assertion(node)
         if is_bookkeeping(node.target):
             return numeric.bookkeeping(node.target, self.resolve(node.args), _meta_stride(node.args[0]) if node.args else None)
         plan = plan_for(node.target)
         results = self.results(plan, node, rng or self.rng)
         return self.written(plan, node, results) if any(a.written for a in plan.arguments) else self.typed(plan, node, results)
+
+    def assertion(self, node: Node | OpCall) -> Any:
+        """An assertion about a value, `(condition[, message[, token]])`: looked at when the host next waits."""
+        condition, *rest = self.resolve(node.args)
+        message = next((part for part in rest if isinstance(part, str)), "Expected Tensor with single nonzero value, but got zero")
+        self.asserted.append((jnp.logical_not(jnp.asarray(_bare(condition)).astype(bool)).reshape(()), message))
+        return rest[-1] if rest and not isinstance(rest[-1], str) else None
 
     def results(self, plan: Plan, node: Node | OpCall, rng: Rng | None) -> Any:
         """What the operator (of one that writes: its functional form) computes."""
