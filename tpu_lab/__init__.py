@@ -17,6 +17,7 @@ _LAZY = {
     "Run": "tpu_lab.record",
     "Program": "tpu_lab.record",
     "FusionGraph": "tpu_lab.views.graph",
+    "compile_for": "tpu_lab.compiler.target",
     "runs": "tpu_lab.recording.store",
     "load_exported": "tpu_lab.compiler.exported",
     "load_ipython_extension": "tpu_lab.notebook.extension",

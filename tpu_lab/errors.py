@@ -77,6 +77,12 @@ class RecordTooNewError(RecordError):
     id = "TE312"
 
 
+class TargetCompilerError(TpuLabError, RuntimeError):
+    """The compiler of a target died, gave an answer that cannot be read, or was cancelled."""
+
+    id = "TE401"
+
+
 def one_of(values: Iterable[str], limit: int = 12) -> str:
     """The accepted names as text: `eager, compile or cpu`; long lists are cut after `limit` names."""
     names = list(values)

@@ -24,7 +24,7 @@ from .options import Options, read
 
 def _compiler(kind: str, captured: Captured, options: Options) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
     def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        program = GraphProgram(graph, f"{captured.name} ({kind})", aliases=kind == "inference", xla=options.xla)
+        program = GraphProgram(graph, f"{captured.name} ({kind})", aliases=kind == "inference", xla=options.xla, phase=kind, pair=captured.name)
         captured.programs.append(program)
         return program
 

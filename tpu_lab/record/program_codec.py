@@ -29,9 +29,9 @@ def loads(text: str | bytes, name: str = "the text") -> Program:
     return from_data(data, name)
 
 
-def pack(program: Program) -> bytes:
-    """A program as gzip bytes."""
-    compress = zlib.compressobj(6, zlib.DEFLATED, 31)
+def pack(program: Program, level: int = 6) -> bytes:
+    """A program as gzip bytes; `level` is zlib's."""
+    compress = zlib.compressobj(level, zlib.DEFLATED, 31)
     return compress.compress(dumps(program).encode(errors="replace")) + compress.flush()
 
 

@@ -34,6 +34,8 @@ class Buffer:
     """Id of the ATen op that made it (`SourceOp.id`); empty for an argument or a value of the compiler's own."""
     label: str = ""
     """What it is to the user: the name of the parameter, input or op."""
+    parameter: int = -1
+    """An argument: its position among the program's inputs; -1: none."""
 
     @property
     def padding(self) -> int:
@@ -58,11 +60,13 @@ class SpaceUse:
     """Bytes alive from that position on."""
     at_peak: tuple[int, ...] = ()
     """The buffers alive at the peak: indices in `ProgramMemory.buffers`, largest first."""
+    reserved: int = 0
+    """Bytes the compiler sets aside: the peak and what is lost between buffers."""
 
     @property
     def over(self) -> int:
-        """Bytes by which the peak exceeds the capacity; 0 if it fits or the capacity is not known."""
-        return max(self.peak - self.capacity, 0) if self.capacity else 0
+        """Bytes by which what is set aside exceeds the capacity; 0 if it fits or the capacity is not known."""
+        return max(self.reserved, self.peak) - self.capacity if 0 < self.capacity < max(self.reserved, self.peak) else 0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 Figures are those of one jax device of a target: a TensorCore on v4 and tpu7x (two of which are a chip), a whole chip on the others.
 Peaks, bandwidths and VMEM: the public chip table of jax 0.10.2 (`jax/_src/pallas/mosaic/tpu_info.py`, Apache-2.0, read 2026-12-01).
+HBM: what the compiler of libtpu 0.0.42.1 says is available to a program when it refuses one that needs more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Target:
     hbm_bandwidth: float = 0.0
     """Bytes per second of a device; 0: not known."""
     hbm_bytes: int = 0
-    """HBM of a device, in bytes; 0: not known."""
+    """HBM a program may use on a device, in bytes; 0: not known."""
     vmem_bytes: int = 0
     """VMEM of a device, in bytes; 0: there is none."""
     clock_hz: float = 0.0
@@ -47,14 +48,15 @@ class Target:
         return self.name != CPU.name
 
 
+_GIB = 1 << 30
 CPU = Target("cpu", "XLA:CPU, not a TPU")
 _ONE_CHIP = {"v4": "1x1x1", "v5e": "1x1", "v5p": "1x1x1", "v6e": "1x1", "tpu7x": "1x1x1"}
 TARGETS = {
-    "v4": Target("v4", "TPU v4", "1x1x1", 2, 2, 2.75e14 / 2, 1.23e12 / 2, 34_400_000_000 // 2, 16 << 20, 1.05e9),
-    "v5e": Target("v5e", "TPU v5e", "1x1", 1, 1, 1.97e14, 8.20e11, 17_200_000_000, 128 << 20, 1.50e9),
-    "v5p": Target("v5p", "TPU v5p", "1x1x1", 1, 1, 4.59e14, 2.46e12, 103_000_000_000, 128 << 20, 1.75e9),
-    "v6e": Target("v6e", "TPU v6e (Trillium)", "1x1", 1, 1, 9.20e14, 1.64e12, 34_400_000_000, 128 << 20, 1.75e9),
-    "tpu7x": Target("tpu7x", "TPU7x (Ironwood)", "1x1x1", 2, 2, 2.31e15 / 2, 7.40e12 / 2, 206_000_000_000 // 2, 64 << 20, 2.2e9),
+    "v4": Target("v4", "TPU v4", "1x1x1", 2, 2, 2.75e14 / 2, 1.23e12 / 2, int(15.25 * _GIB), 16 << 20, 1.05e9),
+    "v5e": Target("v5e", "TPU v5e", "1x1", 1, 1, 1.97e14, 8.20e11, int(15.75 * _GIB), 128 << 20, 1.50e9),
+    "v5p": Target("v5p", "TPU v5p", "1x1x1", 1, 1, 4.59e14, 2.46e12, int(95.74 * _GIB), 128 << 20, 1.75e9),
+    "v6e": Target("v6e", "TPU v6e (Trillium)", "1x1", 1, 1, 9.20e14, 1.64e12, int(31.25 * _GIB), 128 << 20, 1.75e9),
+    "tpu7x": Target("tpu7x", "TPU7x (Ironwood)", "1x1x1", 2, 2, 2.31e15 / 2, 7.40e12 / 2, int(94.75 * _GIB), 64 << 20, 2.2e9),
 }
 ALIASES = {"v7x": "tpu7x", "tpu7": "tpu7x", "ironwood": "tpu7x", "trillium": "v6e", "v5litepod": "v5e", "v5lite": "v5e"}
 

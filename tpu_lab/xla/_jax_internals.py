@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from jax._src.interpreters import mlir, partial_eval, pxla
 from jax._src.lib import _jax  # type: ignore[attr-defined]
 from jax._src.lib.mlir import ir  # type: ignore[attr-defined]
 from jax._src.tree_util import FlatTree
+from jax.experimental import topologies
 
 ShapedArray = core.ShapedArray
 XlaRuntimeError = jax.errors.JaxRuntimeError
@@ -103,6 +105,77 @@ def compile_flat(function: Callable[..., Any], avals: Sequence[Any], donate: Seq
     return executable, result_handlers(list(results))
 
 
+def lower_flat(
+    name: str, function: Callable[..., Any], avals: Sequence[Any], donate: Sequence[int], platform: str, shardings: dict[int, str]
+) -> bytes:
+    """The StableHLO bytecode of a function of flat array arguments, lowered for `platform` (`tpu` or `cpu`), with 64-bit types on.
+
+    No backend of that platform is needed. Locations are cut down to the scopes the function was traced in, so the same program
+    gives the same bytes wherever its source stands. `shardings`: by argument position, how it lies on several devices, as XLA
+    writes it (`{devices=[4,1]<=[4]}`).
+    """
+    arguments = [ShapedArray(a.shape, a.dtype) for a in avals]
+    debug_info = core.DebugInfo("jit", name, tuple(f"arrays[{i}]" for i in range(len(avals))), None)
+    with jax.enable_x64(True):
+        jaxpr, _ = partial_eval.trace_to_jaxpr(function, FlatTree.flatten((tuple(arguments), {})), debug_info)
+        module = _lower(name, jaxpr, arguments, _aliases(arguments, jaxpr.out_avals, donate), platform)
+    with module.context:
+        _keep_scopes_only(module.operation)
+        if shardings:
+            _shard(module, shardings)
+        out = io.BytesIO()
+        module.operation.write_bytecode(out)
+    return out.getvalue()
+
+
+def _keep_scopes_only(operation: Any) -> None:
+    """Replaces locations by their scope's name; places in files are dropped."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                location = inner.location
+                if isinstance(location, ir.NameLoc):
+                    inner.operation.location = ir.Location.name(location.name_str)
+                else:
+                    inner.operation.location = ir.Location.unknown()
+                _keep_scopes_only(inner.operation)
+
+
+def _shard(module: Any, shardings: dict[int, str]) -> None:
+    main = next(op for op in module.body.operations if op.operation.name == "func.func" and ir.StringAttr(op.attributes["sym_name"]).value == "main")
+    kept: list[Any] = list(main.attributes.get("arg_attrs", None) or [ir.DictAttr.get({})] * len(main.arguments))
+    for position, text in shardings.items():
+        kept[position] = ir.DictAttr.get({**{a.name: a.attr for a in kept[position]}, "mhlo.sharding": ir.StringAttr.get(text)})
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(kept)
+
+
+def topology_devices(name: str, bounds: tuple[int, int, int] | None) -> list[Any]:
+    """The devices of a TPU topology that need not be there (`v6e:2x2`). Loads libtpu. `bounds` are the chips of a host, for a single chip."""
+    described = topologies.get_topology_desc(platform="tpu", topology_name=name, **({"chips_per_host_bounds": bounds} if bounds else {}))
+    return list(described.devices)
+
+
+def compile_stablehlo(bytecode: bytes, devices: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Compiles StableHLO for devices that need not be there, one partition each; returns the executable, which is not loaded.
+
+    Raises `XlaRuntimeError` with the compiler's words, also for an unknown option.
+    """
+    count = len(devices)
+    chosen = compiler.get_compile_options(
+        1,
+        count,
+        device_assignment=np.array([[d.id for d in devices]]),
+        env_options_overrides=options,
+    )
+    chosen.executable_build_options.use_shardy_partitioner = False  # shardings are given as XLA's own
+    with mlir.make_ir_context():
+        module = ir.Module.parse(bytecode)
+        module.operation.attributes["mhlo.num_partitions"] = mlir.i32_attr(count)
+        client = devices[0].client
+        compile = client.compile_and_load if devices[0].platform == "cpu" else client.compile
+        return compile(module, executable_devices=_jax.DeviceList(tuple(devices)), compile_options=chosen)
+
+
 _device_list = _jax.DeviceList((_device,))
 _parameters = mlir.LoweringParameters(hoist_constants_as_args=False)
 _MODULES_PER_CONTEXT = 256
@@ -126,12 +199,12 @@ class _Contexts(threading.local):
 _contexts = _Contexts()
 
 
-def _lower(name: str, jaxpr: Any, arguments: list[Any], aliases: list[int | None]) -> Any:
+def _lower(name: str, jaxpr: Any, arguments: list[Any], aliases: list[int | None], platform: str = "cpu") -> Any:
     """The StableHLO module of a traced function. Raises NotImplementedError for one that calls back into Python."""
     made = mlir.ModuleContext(
         context=_contexts.take(),
-        backend=_device.client,
-        platforms=("cpu",),
+        backend=_device.client if platform == _device.platform else None,
+        platforms=(platform,),
         axis_context=sharding_impls.ShardingContext(1),
         keepalives=[],
         channel_iterator=itertools.count(1),

@@ -63,11 +63,14 @@ class LoweredGraph:
     constant: Callable[[torch.Tensor], Array]
     subgraphs: dict[str, LoweredGraph]
 
-    def __call__(self, inputs: Sequence[Any], rng: Rng | None = None) -> GraphResult:
-        """Runs the graph on arrays of the inputs' logical shapes. Raises ValueError if `rng` is missing for a random graph."""
+    def __call__(self, inputs: Sequence[Any], rng: Rng | None = None, first: int = 0) -> GraphResult:
+        """Runs the graph on arrays of the inputs' logical shapes. Raises ValueError if `rng` is missing for a random graph.
+
+        `first` is the number that the scope of the graph's first node carries.
+        """
         if self.random and rng is None:
             raise ValueError("the graph holds random operators; give an Rng")
-        return GraphResult(*Run(self, list(inputs), rng).run())
+        return GraphResult(*Run(self, list(inputs), rng, first).run())
 
 
 def lower_graph(graph: GraphModule, constant: Callable[[torch.Tensor], Array] | None = None) -> LoweredGraph:

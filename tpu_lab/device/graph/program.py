@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -58,18 +58,38 @@ class SharedResult:
     offset: int
 
 
+class Tap(Protocol):
+    """Who stands in the way of graphs of torch.compile."""
+
+    def called(self, program: GraphProgram, inputs: list[Any]) -> list[Any]:
+        """Takes a call; answers with the results, from `program.run(inputs)` or otherwise."""
+        ...
+
+
+tap: Tap | None = None
+"""One listener for the calls of compiled graphs; set by `compiler.joined_calls`."""
+
+
 class GraphProgram:
     """A callable AOTAutograd can run: takes a list of tensors (which it empties, so that dead inputs die early) and gives a list.
 
     `kind` is what the record says of it (`compiled`, or `xla` for one operator's decomposition). `aliases`: outputs that are
     views of one tensor share its memory (AOTAutograd sees to it only where gradients are involved). `xla`: more options for XLA.
+    `phase` is what AOTAutograd made the graph for (`forward`, `backward`, `inference`); graphs of one `pair` were made from one of Dynamo's.
     """
 
     def __init__(
-        self, graph: torch.fx.GraphModule, name: str, kind: str = "compiled", aliases: bool = False, xla: Mapping[str, Any] | None = None
+        self,
+        graph: torch.fx.GraphModule,
+        name: str,
+        kind: str = "compiled",
+        aliases: bool = False,
+        xla: Mapping[str, Any] | None = None,
+        phase: str = "inference",
+        pair: str = "",
     ) -> None:
         self._boxed_call = True  # on the instance: torch copies it along when it wraps the callable
-        self.name, self.kind = name, kind
+        self.name, self.kind, self.phase, self.pair = name, kind, phase, pair
         self._xla = dict(xla or {})
         outputs = next(n for n in graph.graph.nodes if n.op == "output").args[0]
         self._single = not isinstance(outputs, (tuple, list))
@@ -77,11 +97,13 @@ class GraphProgram:
         self._placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
         known = geometry.symbols(self._placeholders)
         roots = shared_roots(given, known) if aliases else []
-        self._count = len(given)
-        self._outputs = given + [r for r in roots if r not in given]
-        shown = {i: self._outputs.index(root) for i, o in enumerate(given) if (root := _shown_root(o, roots, known)) is not None}
-        self._shared = {i: root for i, root in shown.items() if root != i}
-        self.lowered: LoweredGraph = lower_graph(_returning(graph, self._outputs) if len(self._outputs) > len(given) else graph, constant=_constant)
+        self.count = len(given)
+        self.outputs = given + [r for r in roots if r not in given]
+        shown = {i: self.outputs.index(root) for i, o in enumerate(given) if (root := _shown_root(o, roots, known)) is not None}
+        self.shared = {i: root for i, root in shown.items() if root != i}
+        self.lowered: LoweredGraph = lower_graph(
+            _returning(graph, self.outputs) if len(self.outputs) > len(given) else graph, constant=constant_array
+        )
         self._programs: dict[Any, _Built] = {}
         self._on_host = [i for i, o in enumerate(given) if _is_host_tensor(o)]
         self._numbers = [i for i, o in enumerate(given) if _is_symbol(o)]
@@ -93,6 +115,14 @@ class GraphProgram:
 
     @internals.never_traced
     def __call__(self, inputs: list[Any], generator: Any = None) -> Any:
+        if tap is not None and self.kind == "compiled":
+            results = tap.called(self, inputs)
+            return results[0] if self._single else results
+        results = self.run(inputs, generator)
+        return results[0] if self._single else results
+
+    def run(self, inputs: list[Any], generator: Any = None) -> list[Any]:
+        """Runs the graph as a program of the device; the results are always a list."""
         splitter = Splitter()
         brought = {i: to_device(v) for i, v in enumerate(inputs) if self._is_brought(i, v)}
         slots = [self._slot(splitter, i, brought.get(i, value)) for i, value in enumerate(inputs)]
@@ -110,7 +140,7 @@ class GraphProgram:
         for place in self._numbers:
             if isinstance(results[place], torch.Tensor):
                 results[place] = results[place].item()
-        return results[0] if self._single else results
+        return results
 
     def _is_brought(self, position: int, value: Any) -> bool:
         """True for a CPU tensor that the program needs as an array: all but 0-dim ones it only reads, which are numbers."""
@@ -141,7 +171,7 @@ class GraphProgram:
             result = self.lowered(values, rng)
             outputs.clear()
             made = []
-            for place, (node, value) in enumerate(zip(self._outputs, result.outputs, strict=True)):
+            for place, (node, value) in enumerate(zip(self.outputs, result.outputs, strict=True)):
                 fresh = self._shared_result(place, bound) or _described(node, value, bound)
                 outputs.append(fresh)
                 if isinstance(fresh, FreshResult):
@@ -188,11 +218,11 @@ class GraphProgram:
 
     def _shared_result(self, place: int, bound: geometry.Bindings) -> SharedResult | None:
         """How an output lies in the memory of another; None for a tensor of its own."""
-        if place not in self._shared:
+        if place not in self.shared:
             return None
-        found = geometry.of(self._outputs[place].meta["val"], bound)
+        found = geometry.of(self.outputs[place].meta["val"], bound)
         assert found is not None, "outputs whose geometry cannot be known are never shared"
-        return SharedResult(self._shared[place], *found)
+        return SharedResult(self.shared[place], *found)
 
     def _run(self, built: _Built, splitter: Splitter, generator: Any) -> list[Any]:
         if self.kind == "compiled":
@@ -219,7 +249,7 @@ class GraphProgram:
         for i, output in enumerate(built.outputs):
             if isinstance(output, SharedResult):
                 results[i] = results[output.root].as_strided(output.size, output.stride, output.offset)
-        del results[self._count :]
+        del results[self.count :]
         if observer is not None:
             if observer.blocking:
                 strict.wait(made)
@@ -273,7 +303,7 @@ def _returning(graph: torch.fx.GraphModule, outputs: Sequence[torch.fx.Node]) ->
     return torch.fx.GraphModule(graph, new)
 
 
-def _constant(tensor: torch.Tensor) -> jax.Array:
+def constant_array(tensor: torch.Tensor) -> jax.Array:
     """A tensor held by the graph, as an array of its shape."""
     host = on_host(tensor) if tensor.device.type == "tpu" else tensor
     return jax.numpy.asarray(np.array(host_to_numpy(host)))

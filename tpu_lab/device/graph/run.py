@@ -46,10 +46,11 @@ _ASSERTIONS = ("_assert_async", "_functional_assert_async")
 class Run:
     """One pass over a graph's nodes."""
 
-    def __init__(self, lowered: LoweredGraph, inputs: list[Any], rng: Rng | None) -> None:
+    def __init__(self, lowered: LoweredGraph, inputs: list[Any], rng: Rng | None, first: int = 0) -> None:
         self.lowered = lowered
         self.inputs = inputs
         self.rng = rng
+        self.first = first
         self.values: dict[Node, Any] = {}
         self.flags: list[Array] = []
         self.asserted: list[tuple[Array, str]] = []
@@ -69,7 +70,7 @@ class Run:
             elif node.op == "output":
                 outputs = [_bare(v) for v in pytree.tree_leaves(self.resolve(node.args[0]))]
             elif node.op == "call_function":
-                with jax.named_scope(f"n{index}:{name_of(node.target)}"):
+                with jax.named_scope(f"n{self.first + index}:{name_of(node.target)}"):
                     self.values[node] = self.call(node)
         changed = [self.values[places[i]] for i in self.lowered.changes]
         flag = None if not self.flags else jnp.any(jnp.stack([jnp.any(f) for f in self.flags]))
