@@ -59,9 +59,8 @@ def test_help_names_every_command_mode_and_option(notebook: Notebook) -> None:
         assert f"%tpu {command}" in text
     for option in cell_parser().accepted().split(", "):
         assert option in text
-    for mode in ("eager", "compile", "compare"):
+    for mode in ("eager", "fuse", "compile", "compare"):
         assert f"%%tpu {mode}" in text
-    assert "fuse" not in text  # not offered before it exists
 
 
 def test_doctor_reports_everything_once_with_a_next_step(notebook: Notebook) -> None:

@@ -79,7 +79,6 @@ WRONG_COMMANDS = {
     "status now": ("'now'", "nothing after it"),
     "mode eager fuse": ("'fuse'", "at most one mode"),
     "mode egar": ("'egar'", "eager, fuse, compile or compare"),
-    "mode fuse": ("fuse", "%%tpu eager or %%tpu compile"),
     "compare r1": ("fewer than two", "two or more"),
     "runs 'x": ("quotation", "quotes in pairs"),
 }
@@ -108,16 +107,6 @@ def test_no_line_is_answered_with_anything_but_options_or_an_option_error(line: 
             assert "\n" not in str(error).replace(line, "").replace(line.strip(), "")
         else:
             assert found is None or getattr(found, "mode", getattr(found, "command", "")) in words
-
-
-def test_fuse_says_that_it_is_not_there_yet_and_runs_nothing(notebook: Notebook) -> None:
-    for line in ("fuse", "compare eager fuse"):
-        done = notebook.run(f"%%tpu {line}\nran = True")
-        assert not done.success
-        assert "ran" not in notebook.names
-        (text,) = (done.text + done.errors).strip().splitlines()
-        assert "%%tpu fuse is not in this version yet, the cell was not run" in text
-        assert "%%tpu eager or %%tpu compile" in text
 
 
 def test_an_option_error_of_the_cells_own_code_keeps_its_traceback(notebook: Notebook) -> None:

@@ -6,7 +6,7 @@ from tpu_lab.record.comparison import Comparison, Difference, ModeResult, Verdic
 from tpu_lab.record.environment import Environment, Version
 from tpu_lab.record.findings import Finding
 from tpu_lab.record.graphs import Graph, Region
-from tpu_lab.record.happenings import Failure, Fallback, GraphBreak, Recompile, Sync
+from tpu_lab.record.happenings import Failure, Fallback, Flush, GraphBreak, Recompile, Sync
 from tpu_lab.record.memory import CurvePoint, LineBytes, LiveTensor, Memory, Storages
 from tpu_lab.record.ops import Ops, Program, TensorSpec
 from tpu_lab.record.run import Run
@@ -130,5 +130,6 @@ def run(with_comparison: bool = True) -> Run:
         recompiles=(Recompile("shape", "forward", "x size mismatch", 294_000_000, 0, 0, "x.size(0)", "4", "5", 2, 8),),
         graphs=(Graph("graph 0", "cell", 4, 1_000, 2, 3, "exact", 0, 0, 0, ("x is a tensor",)),),
         regions=(Region(0, 2, 2, True), Region(0, 3, 4, False, "item")),
+        flushes=(Flush("item", "unseen", 5, 2, 5_000_000, 90_000, "shape", "call 2, aten.mm: float32[3]", 2, 2, 2),),
         failures=(Failure("aten.mm.default", "RuntimeError", "mat1 and mat2 <shapes> cannot be multiplied", 1, 0, 2),),
     )

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..record.findings import Finding
-from ..record.happenings import Fallback, GraphBreak, Recompile, Sync
-from ..record.reasons import BreakReason, FallbackReason, FindingKind, RecompileReason, SyncReason
+from ..record.happenings import Fallback, Flush, GraphBreak, Recompile, Sync
+from ..record.reasons import BreakReason, ClusterState, FallbackReason, FindingKind, RecompileReason, SyncReason
 from ..record.run import Run
 
-Row = TypeVar("Row", Sync, Fallback, GraphBreak, Recompile)
+Row = TypeVar("Row", Sync, Fallback, Flush, GraphBreak, Recompile)
 
 
 def with_findings(run: Run) -> Run:
@@ -21,7 +21,7 @@ def with_findings(run: Run) -> Run:
 
 def findings(run: Run) -> tuple[Finding, ...]:
     """All findings of a run: wrong values first, then by cost, costs that are not known last; those that go away with others after all."""
-    found = [*_syncs(run), *_fallbacks(run), *_recompiles(run), *_near_limit(run), *_breaks(run), *_not_rewound(run)]
+    found = [*_syncs(run), *_fallbacks(run), *_recompiles(run), *_near_limit(run), *_breaks(run), *_not_fused(run), *_not_rewound(run)]
     return tuple(sorted(found, key=lambda f: (f.severity != "wrong", bool(f.goes_away_with), f.cost_ns is None, -(f.cost_ns or 0), f.id)))
 
 
@@ -130,6 +130,17 @@ def _why(rows: Sequence[GraphBreak], reason: BreakReason) -> str:
     return " ".join(filter(None, words))
 
 
+def _not_fused(run: Run) -> list[Finding]:
+    """Clusters that could not be compiled, by line."""
+    kind, state = FindingKind.NOT_FUSED, ClusterState.FAILED
+    failed = [row for row in run.flushes if row.state == state.id]
+    found = []
+    for rows in _groups(failed, lambda row: _line(run, row)):
+        cost = sum(row.duration_ns for row in rows) or None
+        found.append(_finding(kind, kind.title, state.sentence, state.remedy, rows, cost, None, rows[0].message))
+    return found
+
+
 def _not_rewound(run: Run) -> list[Finding]:
     names = run.comparison.not_rewound if run.comparison is not None else ()
     if not names:
@@ -165,7 +176,7 @@ def _groups(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> list[list[Ro
     return list(groups.values())
 
 
-def _line(run: Run, row: Sync | Fallback | GraphBreak | Recompile) -> tuple[tuple[int, int], ...]:
+def _line(run: Run, row: Sync | Fallback | Flush | GraphBreak | Recompile) -> tuple[tuple[int, int], ...]:
     """Source and line of the cell and of the code in it that a row belongs to."""
     places = [run.locations[index] for index in (row.cell_location, row.location) if index >= 0]
     return tuple((place.source, place.line) for place in places)

@@ -41,6 +41,24 @@ class OpProgram:
     id: int = field(default=0)
 
 
+@dataclass(frozen=True)
+class FlushTold:
+    """The deferred executor ended a cluster of `ops` calls, of which `live` results are kept.
+
+    `reason` is an id of `record.reasons.FlushReason`, `state` of `ClusterState`. `difference` (an id of `RecompileReason`) and
+    `message` say in what it differs from the nearest cluster that has a program; both empty if it has one, or none is near.
+    """
+
+    reason: str
+    state: str
+    ops: int
+    live: int
+    start_ns: int
+    end_ns: int
+    difference: str = ""
+    message: str = ""
+
+
 class BufferView(Protocol):
     """The memory behind a storage, as an observer may see it: a number unique in the process and a size in bytes."""
 
@@ -81,6 +99,9 @@ class Observer(Protocol):
 
     def failed(self, op: str, error: BaseException) -> None:
         """An operator raised."""
+
+    def flushed(self, told: FlushTold) -> None:
+        """The deferred executor ended a cluster. Comes only in the mode DEFER_AND_FUSE."""
 
 
 observer: Observer | None = None

@@ -50,6 +50,7 @@ class Entry:
         "made",
         "moves",
         "needed",
+        "offsets",
         "random",
         "rng_steps",
         "run",
@@ -62,6 +63,7 @@ class Entry:
         self.execute, self.handlers, self.consume = executable.execute, executable.handlers, executable.consume
         self.function, self.avals = traced.function, traced.avals
         self.moves: tuple[bool, ...] | None = None
+        self.offsets: tuple[int, ...] = ()
         self.info = info
         self.fresh = traced.fresh
         self.needed = traced.needed
@@ -166,6 +168,7 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     executable = compile_program(traced.function, traced.avals, donate, largest=small, options=policies.for_xla())
     info = describe(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), executable)
     entry = Entry(traced, executable, info)
+    entry.offsets = moving_inputs(call)
     seconds = time.perf_counter() - start
     if events.observer is not None:
         events.observer.compiled(info, seconds, "miss")
@@ -177,6 +180,14 @@ def moving_arguments(call: Call) -> tuple[bool, ...] | None:
     """For each argument whether its storage offset is an input; None if none is."""
     moves = tuple(isinstance(s, TensorSlot) and s.moving is not None for s in call.slots)
     return moves if any(moves) else None
+
+
+def moving_inputs(call: Call) -> tuple[int, ...]:
+    """Which of a call's inputs are storage offsets."""
+    found = []
+    for slot in call.slots:
+        found += [s.moving for s in (slot if isinstance(slot, tuple) else (slot,)) if isinstance(s, TensorSlot) and s.moving is not None]
+    return tuple(found)
 
 
 def _meta_type(meta: torch.Tensor) -> TensorType:

@@ -13,11 +13,12 @@ from ..errors import OptionError, one_of
 from ..views.page import run_page
 from .doctor import examine, text
 from .lab import Lab
-from .modes import forget_cells, mode_named
+from .modes import forget_cells
 from .options import CELL_MODES, CommandOptions, cell_parser, parse_report
 
 _HELP = """\
 %%tpu eager              run the cell on the device, each operator alone
+%%tpu fuse               run the cell in fused eager mode: clusters of operators that come back as one program
 %%tpu compile            run the cell compiled by torch.compile(backend="tpu")
 %%tpu compare [modes]    run the cell in several modes from the same state and compare (eager compile cpu)
 
@@ -62,8 +63,6 @@ class Commands:
         if mode:
             if mode not in CELL_MODES:
                 raise OptionError(f"%tpu mode {mode!r} is not known", accepted=one_of(CELL_MODES))
-            if mode != "compare":
-                mode_named(mode)
             self.default_mode = mode
         print(f"a cell that says only %%tpu runs as {self.default_mode}")
 

@@ -5,8 +5,8 @@ Everything is imported at first use, so that loading the extension costs nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Lab:
 
         cells = {cell.filename: CellText(name=f"cell {cell.number}", text=cell.text)}
         if device == "tpu" and self.owns_device():
-            recorder = Recorder(mode=mode, name=name, device=device, cells=cells)
+            recorder = Recorder(mode=mode, name=name, device=device, cells=cells, blocking=mode != "fuse")
             return recorder, recorder
         from ..recording.dispatch_recorder import DispatchRecorder
 
@@ -57,6 +57,21 @@ class Lab:
 
         waiting = EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING
         return set_eager_mode(waiting if blocking or current() is waiting else EagerMode.DEFER_NEVER)
+
+    @contextmanager
+    def deferring(self) -> Iterator[None]:
+        """Fused eager mode. What is deferred at the end runs then, as if the cell waited for it."""
+        if not self.owns_device():
+            yield
+            return
+        from ..device import deferral
+        from ..device.modes import EagerMode, set_eager_mode
+
+        with set_eager_mode(EagerMode.DEFER_AND_FUSE):
+            try:
+                yield
+            finally:
+                deferral.cut("synchronize")
 
     def precision(self, name: str | None) -> AbstractContextManager[Any]:
         """Precision of float32 matrix products: `default`, `high` or `highest`; None leaves it alone."""

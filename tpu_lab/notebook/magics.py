@@ -13,7 +13,7 @@ from .commands import Commands
 from .comparing import run_comparison
 from .execution import drive
 from .lab import Lab
-from .modes import Mode, mode_named
+from .modes import MODES, Mode
 from .options import CellOptions, cell_parser, parse_cell, parse_command
 from .session import run_cell
 from .tracebacks import mark
@@ -32,6 +32,7 @@ class TpuMagics:
 
         %%tpu eager              each operator runs alone, errors surface at their own line
         %%tpu compile            the cell is compiled by torch.compile(backend="tpu")
+        %%tpu fuse               in fused eager mode: clusters of operators that come back run as one program
         %%tpu compare [modes]    the same cell in several modes from the same state (eager compile cpu)
 
         Options: --device, --no-default-device, --repeat, --trace, --precision, --name, --save, --quiet. `%tpu help` explains them.
@@ -42,7 +43,7 @@ class TpuMagics:
             if options is None:
                 print(cell_parser().format_help())
                 return None
-            modes = [mode_named(name) for name in options.legs or (options.mode,)]
+            modes = [MODES[name] for name in options.legs or (options.mode,)]
         except OptionError as error:
             raise UsageError(str(error)) from None
         read = read_cell(self.shell, line, cell)

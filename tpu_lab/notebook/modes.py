@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..device.interrupts import held_back
-from ..errors import OptionError, one_of
 from .cell import Cell, split_interactive
 from .compiled_cell import CompiledCell
 from .execution import Statements
@@ -21,28 +20,19 @@ from .tolerance import tolerant
 
 @dataclass(frozen=True)
 class Mode:
-    """How a cell is run. `available` is False for a mode whose executor this version does not have."""
+    """How a cell is run: operator by operator, `compiles` (by torch.compile) or `defers` (EagerMode.DEFER_AND_FUSE)."""
 
     name: str
     compiles: bool = False
-    available: bool = True
+    defers: bool = False
 
 
 EAGER = Mode("eager")
-FUSE = Mode("fuse", available=False)
+FUSE = Mode("fuse", defers=True)
 COMPILE = Mode("compile", compiles=True)
 CPU = Mode("cpu")
 """Only a leg of `%%tpu compare`: PyTorch's own CPU kernels."""
 MODES = {mode.name: mode for mode in (EAGER, FUSE, COMPILE, CPU)}
-
-
-def mode_named(name: str) -> Mode:
-    """The mode of a name that the parser accepted. Raises OptionError if this version cannot run it."""
-    mode = MODES[name]
-    if not mode.available:
-        ready = one_of(f"%%tpu {m.name}" for m in MODES.values() if m.available and m is not CPU)
-        raise OptionError(f"%%tpu {name} is not in this version yet, the cell was not run", remedy=f"use {ready}")
-    return mode
 
 
 class PreparedCell:
@@ -71,7 +61,9 @@ class PreparedCell:
     @contextmanager
     def _entered(self, blocking: bool, told: Any) -> Iterator[None]:
         with ExitStack() as stack:
-            if self._mode is not CPU:
+            if self._mode.defers:
+                stack.enter_context(self._lab.deferring())
+            elif self._mode is not CPU:
                 stack.enter_context(self._lab.strict(blocking))
             if self._compiled is not None:
                 with held_back():  # the first time it imports Dynamo, which takes seconds

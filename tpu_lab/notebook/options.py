@@ -137,7 +137,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 def cell_parser() -> _Parser:
     """The parser of a `%%tpu` line."""
-    parser = _Parser(prog="%%tpu", add_help=False, allow_abbrev=False, usage="%%tpu eager|compile|compare [modes] [options]")
+    parser = _Parser(prog="%%tpu", add_help=False, allow_abbrev=False, usage="%%tpu eager|fuse|compile|compare [modes] [options]")
     parser.add_argument("words", nargs="*")
     parser.add_argument("--help", "-h", action="store_true", help="show this text; the cell does not run")
     add_run_options(parser)

@@ -200,6 +200,30 @@ class RecompileReason(ReasonList):
         "Containers are unrolled, so their length is part of the program.",
         "Keep the container's length fixed.",
     )
+    OPERATOR = (
+        "operator",
+        "Another program: another operator",
+        "The cluster goes on with another operator than the one that has a program.",
+        "Branches on Python values make clusters of their own; each that comes back is compiled.",
+    )
+    STATIC = (
+        "static",
+        "Another program: an argument that is part of it",
+        "The operator is the same, and an argument such as a dimension or a flag differs.",
+        "Keep dimensions and flags the same in each turn of the loop.",
+    )
+    WIRING = (
+        "wiring",
+        "Another program: other operands",
+        "The operators are the same, and one of them reads another tensor than before.",
+        "Use the same tensors in each turn of the loop.",
+    )
+    LIVENESS = (
+        "liveness",
+        "Another program: other results alive",
+        "The calls are the same, and another set of their results is still held by Python.",
+        "Hold on to the same results in each turn; collect `loss.detach()` in one tensor.",
+    )
     LIMIT = (
         "limit",
         "No longer compiled: too many versions",

@@ -1,4 +1,4 @@
-"""What a run wants a person to see: host syncs, CPU fallbacks, graph breaks, recompiles, exceptions.
+"""What a run wants a person to see: host syncs, CPU fallbacks, graph breaks, recompiles, flushes, exceptions.
 
 `location` and `cell_location` are indices in `Run.locations` (-1: not known), as for ops. Times are nanoseconds.
 """
@@ -101,6 +101,31 @@ class Recompile:
     """Which program of the function this is, from 1; 0: not known. 2 is the first recompile."""
     limit: int = 0
     """With this many programs compilation is turned off (`torch._dynamo.config.recompile_limit`); 0: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """The deferred executor cut its trace: a cluster of calls ended and had run by then."""
+
+    reason: str
+    """Id in `reasons.FlushReason`."""
+    state: str
+    """How the cluster ran: id in `reasons.ClusterState`."""
+    ops: int = 0
+    """Calls in the cluster."""
+    live: int = 0
+    """Results that were still held, and so kept."""
+    start_ns: int = 0
+    duration_ns: int = 0
+    """What running it took the host; 0 where its calls had run at once."""
+    difference: str = ""
+    """The part of the key in which it differs from the nearest cluster with a program: id in `reasons.RecompileReason`; empty: there is none."""
+    message: str = ""
+    """That part in words: which call, what it is and what it was."""
+    location: int = -1
+    cell_location: int = -1
+    op: int = -1
+    """Id of the op before it; -1: none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,21 @@ from __future__ import annotations
 import re
 
 from .compile_reasons import BreakReason, RecompileReason, RegionReason, SizeReason
+from .flush_reasons import ClusterState, FlushReason
 from .reason_list import ReasonList
 
-__all__ = ["BreakReason", "FallbackReason", "FindingKind", "ReasonList", "RecompileReason", "RegionReason", "SizeReason", "SyncReason"]
+__all__ = [
+    "BreakReason",
+    "ClusterState",
+    "FallbackReason",
+    "FindingKind",
+    "FlushReason",
+    "ReasonList",
+    "RecompileReason",
+    "RegionReason",
+    "SizeReason",
+    "SyncReason",
+]
 
 
 class SyncReason(ReasonList):
@@ -122,6 +134,7 @@ class FindingKind(ReasonList):
     NEAR_RECOMPILE_LIMIT = ("TL304", "Near the recompile limit", "A few programs more, and torch.compile stops compiling the function.", "")
     TRACE_GIVEN_UP = ("TL305", "Tracing given up", "A function was too long to trace; it runs op by op.", "")
     NOT_REWOUND = ("TL306", "Not rewound", "What cannot be put back was used up by the first mode of a comparison.", "")
+    NOT_FUSED = ("TL307", "Not fused", "A cluster of calls could not be compiled as one program; it runs call by call.", "")
     UNKNOWN = ("unknown", "Finding", "A newer version of tpu_lab made this finding.", "")
 
     @property

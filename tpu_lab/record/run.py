@@ -11,7 +11,7 @@ from .comparison import Comparison
 from .environment import Environment
 from .findings import Finding
 from .graphs import Graph, Region
-from .happenings import Failure, Fallback, GraphBreak, Recompile, Sync
+from .happenings import Failure, Fallback, Flush, GraphBreak, Recompile, Sync
 from .memory import Memory, Storages
 from .ops import Ops, Program
 from .source import Location, ModulePath, Source
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
 FORMAT = "tpu-lab-run"
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 """Major: a reader of another major cannot read it. Minor: fields were added, older readers ignore them."""
 
 
@@ -72,6 +72,8 @@ class Run:
     """In the order they were first met. Only those of the backend `tpu`."""
     regions: tuple[Region, ...] = ()
     """Of a cell in compile mode, in the order of its lines; blocks that a cell repeats (loop bodies) once."""
+    flushes: tuple[Flush, ...] = ()
+    """Of the deferred executor, in order; the first 10,000."""
     ops_dropped: int = 0
     """Ops that ran but are not in `ops`: over the recorder's limit, or cut to keep a notebook small. `totals` counts them."""
 

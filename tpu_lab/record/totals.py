@@ -57,6 +57,8 @@ class Totals:
     graph_breaks: int = 0
     recompiles: int = 0
     failures: int = 0
+    flushes: int = 0
+    flush_ns: int = 0
 
 
 def kernel_count(program: Program) -> tuple[int, bool]:

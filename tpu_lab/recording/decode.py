@@ -42,6 +42,7 @@ def decode(recorder: Recorder) -> Run:
     syncs = happened.syncs(table, recorder.start_ns, op_before)
     fallbacks = happened.fallbacks(table, recorder.start_ns)
     failures = happened.failures(table, op_before)
+    flushes = happened.flushes(table, recorder.start_ns, op_before)
     breaks, recompiles = happened.graph_breaks(table, syncs), happened.recompiles(table)
     graphs, regions = happened.graphs(table), happened.regions(table)
     names = [programs[p].op for p in ops.program]
@@ -76,6 +77,7 @@ def decode(recorder: Recorder) -> Run:
         failures=failures,
         graphs=graphs,
         regions=regions,
+        flushes=flushes,
         ops_dropped=recorder.dropped_ops,
     )
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ..compiler.events import BreakTold, Frame, GraphTold, RecompileTold, RegionTold
-from ..device.events import OpProgram
+from ..device.events import FlushTold, OpProgram
 from ..record.break_remedies import remedy_for
 from ..record.graphs import Graph, Region
-from ..record.happenings import Failure, Fallback, GraphBreak, Recompile, Sync
+from ..record.happenings import Failure, Fallback, Flush, GraphBreak, Recompile, Sync
 from ..record.privacy import message as clean
 from ..record.reasons import BreakReason, FallbackReason, RecompileReason
 from .frames import SourceTable
@@ -37,6 +37,8 @@ class Counts:
     failures: int = 0
     builds: int = 0
     build_ns: int = 0
+    flushes: int = 0
+    flush_ns: int = 0
 
 
 class Happenings:
@@ -52,6 +54,7 @@ class Happenings:
         self._graphs: list[GraphTold] = []
         self._regions: list[RegionTold] = []
         self._failures: list[tuple[Any, ...]] = []
+        self._flushes: list[tuple[FlushTold, Any, int]] = []
         self._failed_ids: set[int] = set()
 
     def compiled(self, program: OpProgram, duration_ns: int, cache: str) -> None:
@@ -83,6 +86,11 @@ class Happenings:
 
     def region(self, told: RegionTold) -> None:
         _add(self._regions, told)
+
+    def flush(self, told: FlushTold, places: Any, position: int) -> None:
+        self.counts.flushes += 1
+        self.counts.flush_ns += told.end_ns - told.start_ns
+        _add(self._flushes, (told, places, position))
 
     def failed(self, op: str, error: BaseException, places: Any, position: int) -> None:
         if self.has(error):
@@ -149,6 +157,14 @@ class Happenings:
         for told in sorted(self._regions, key=lambda region: region.first_line):
             first, last = (table.locations[table.line(told.filename, line)] for line in (told.first_line, told.last_line))
             found.append(Region(first.source, first.line, last.line, not told.reason, told.reason))
+        return tuple(found)
+
+    def flushes(self, table: SourceTable, start_ns: int, op_before: Callable[[int], int]) -> tuple[Flush, ...]:
+        found = []
+        for told, places, position in self._flushes:
+            took = told.start_ns - start_ns, told.end_ns - told.start_ns
+            where = table.place(*places[:2]), table.place(*places[2:]), op_before(position)
+            found.append(Flush(told.reason, told.state, told.ops, told.live, *took, told.difference, told.message, *where))
         return tuple(found)
 
     def failures(self, table: SourceTable, op_before: Callable[[int], int]) -> tuple[Failure, ...]:

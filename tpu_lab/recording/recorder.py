@@ -132,6 +132,9 @@ class Recorder:
     def failed(self, op: str, error: BaseException) -> None:
         self.happenings.failed(op, error, self._here(), len(self.events))
 
+    def flushed(self, told: events.FlushTold) -> None:
+        self.happenings.flush(told, self._here(), len(self.events))
+
     def graph_break(self, told: BreakTold) -> None:
         """torch.compile ended a graph at a line of a file (a cell: its compiled file name)."""
         self.happenings.graph_break(told)

@@ -9,6 +9,7 @@ from ..record.findings import Finding
 from ..record.reasons import FindingKind
 from ..record.run import Run
 from . import sentences
+from .flushes import flush_table
 from .graphs import HEADER, graph_table, region_sentence
 from .numbers import ARROW, BYTES, FLOP, TIME, TIMES, at_least, column_unit, count, counted, digits, duration, in_unit, shape, size, spread
 from .source_table import SourceTable, failure_label, line_label, source_tables
@@ -25,7 +26,9 @@ def summary(run: Run) -> str:
         blocks.append(comparison(run.comparison))
     blocks += [_source(one) for one in source_tables(run)]
     blocks += [
-        block for block in (region_sentence(run), _failures(run), _findings(run), _graphs(run), _ops(run), sentences.peak_sentence(run)) if block
+        block
+        for block in (region_sentence(run), _failures(run), _findings(run), _graphs(run), flush_table(run), _ops(run), sentences.peak_sentence(run))
+        if block
     ]
     return "\n\n".join(blocks)
 

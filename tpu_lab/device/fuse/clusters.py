@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from ...xla._jax_internals import XlaRuntimeError
 from .. import host_first, program_cache
@@ -29,11 +30,19 @@ root = Node((), None)
 class Sighting:
     """What is known of a cluster that ends with these live results."""
 
-    __slots__ = ("count", "state")
+    __slots__ = ("count", "offsets", "state", "varying")
 
     def __init__(self) -> None:
         self.count = 0
         self.state = "unseen"
+        self.offsets: list[Any] = []
+        self.varying: set[int] = set()
+
+    def look_at(self, offsets: list[Any]) -> None:
+        """Notes which storage offsets are not what they were: those become inputs of the program, the others constants."""
+        if self.offsets:
+            self.varying.update(i for i, (a, b) in enumerate(zip(offsets, self.offsets, strict=True)) if a is not b)
+        self.offsets = offsets
 
 
 _seen: dict[tuple[Step, ...], dict[Variant, Sighting]] = {}
@@ -53,7 +62,13 @@ def grow(node: Node, step: Step) -> Node:
     return found
 
 
-def sighted(steps: Sequence[Step], variant: Variant) -> None:
+def state(steps: Sequence[Step], variant: Variant) -> str:
+    """What is known of a cluster: an id of `record.reasons.ClusterState`."""
+    sighting = _seen.get(tuple(steps), {}).get(variant)
+    return "unseen" if sighting is None or sighting.state == "ready" else sighting.state
+
+
+def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any]) -> None:
     """Counts a cluster that ran call by call, and has it compiled when it is time."""
     global _steps_held
     key = tuple(steps)
@@ -66,6 +81,7 @@ def sighted(steps: Sequence[Step], variant: Variant) -> None:
         _steps_held += len(key)
     sighting = variants.setdefault(variant, Sighting())
     sighting.count += 1
+    sighting.look_at(offsets)
     if sighting.state == "unseen" and sighting.count >= SIGHTINGS:
         sighting.state = "compiling"
         if not host_first.in_background(lambda: _compile(key, variant, sighting)):
@@ -73,13 +89,14 @@ def sighted(steps: Sequence[Step], variant: Variant) -> None:
 
 
 def _compile(key: tuple[Step, ...], variant: Variant, sighting: Sighting) -> None:
-    sighting.state = "failed" if _built(key, variant) is None else "ready"
+    constant = {i: o for i, o in enumerate(sighting.offsets) if i not in sighting.varying}
+    sighting.state = "failed" if _built(key, variant, constant) is None else "ready"
 
 
-def _built(steps: Sequence[Step], variant: Variant) -> FusedProgram | None:
+def _built(steps: Sequence[Step], variant: Variant, constant: dict[int, Any]) -> FusedProgram | None:
     """The program of a cluster, compiled and put into the tree; None where that fails: its calls go on one by one."""
     try:
-        program = build(steps, variant)
+        program = build(steps, variant, constant)
     except (XlaRuntimeError, RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
         return None
     node = root
@@ -89,11 +106,19 @@ def _built(steps: Sequence[Step], variant: Variant) -> FusedProgram | None:
     return program
 
 
-def program_for(node: Node, steps: Sequence[Step], variant: Variant) -> FusedProgram | None:
-    """The program of a deferred cluster; None if it has none (yet)."""
+def program_for(node: Node, steps: Sequence[Step], variant: Variant, offsets: list[Any]) -> FusedProgram | None:
+    """The program of a deferred cluster; None if it has none (yet), or none for these storage offsets, which then vary from now on."""
     found: FusedProgram | None = node.programs.get(variant)
+    if found is not None and any(offsets[i] is not o for i, o in found.constant.items()):
+        node.programs.pop(variant, None)
+        sighting = _seen.get(tuple(steps), {}).get(variant)
+        if sighting is not None:
+            sighting.state = "unseen"
+        found = None
+        if policy == "always":
+            return _built(steps, variant, {})
     if found is None and policy == "always":
-        found = _built(steps, variant)
+        found = _built(steps, variant, dict(enumerate(offsets)))
     return found
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from typing import Any
 
-from .. import checks, forks, memory, program_cache, tensors
+from .. import checks, events, forks, memory, program_cache, tensors
 from ..memory import Buffer
 from . import clusters
+from .differences import difference
 from .program import FusedProgram
-from .trace import Trace, lock
+from .trace import Step, Trace, lock
 
 _set_array = vars(Buffer)["array"].__set__
 _exhaust = deque[None](maxlen=0).extend
@@ -45,7 +47,7 @@ def cut(reason: str) -> None:
     with lock:
         ended = current.trace
         current.trace = fresh()
-        finish(ended)
+        finish(ended, reason)
 
 
 def materialize(buffer: Buffer) -> None:
@@ -59,7 +61,7 @@ def materialize(buffer: Buffer) -> None:
         if promised is current.trace:
             cut("unknown")
         else:  # its end was interrupted or failed
-            finish(promised)
+            finish(promised, "unknown")
 
 
 def involved(buffer: Buffer) -> bool:
@@ -69,33 +71,43 @@ def involved(buffer: Buffer) -> bool:
     return bool(ended.checks) or (label is not None and label[1] >= 0 and (label[0] is ended or buffer.array is None))
 
 
-def finish(ended: Trace) -> None:
+def finish(ended: Trace, reason: str) -> None:
     """Fulfils a trace's promises and closes it. What an interrupt or an error leaves can be finished later."""
     live = ended.live()
     variant = ended.variant(live)
-    if not ended.log:
-        clusters.sighted(ended.steps, variant)
-        ended.close()
-        return
-    if ended.deferring:
-        if live or ended.checks:
-            _run(ended, live, variant)
-    elif ended.steps:
-        clusters.sighted([*(node.step for node, _ in ended.log), *ended.steps], variant)
+    steps = [*(node.step for node, _ in ended.log), *ended.steps]
+    observer = events.observer
+    start = time.perf_counter_ns() if observer is not None else 0
+    state = clusters.state(steps, variant) if observer is not None else ""
+    if not ended.deferring:
+        clusters.sighted(steps, variant, ended.all_offsets())
+        start = 0
+    elif live or ended.checks:
+        state = _run(ended, steps, live, variant) or state
+    if observer is not None:
+        _tell(observer, reason, state, steps, len(live), start)
     ended.close()
 
 
-def _run(ended: Trace, live: Sequence[tuple[Buffer, int]], variant: Any) -> None:
-    steps = [node.step for node, _ in ended.log]
+def _run(ended: Trace, steps: list[Step], live: Sequence[tuple[Buffer, int]], variant: Any) -> str:
+    """Runs deferred calls; gives `fused` if they ran as one program."""
     node = ended.log[-1][0]
     whole = node.depth == len(steps)
-    program = clusters.program_for(node, steps, variant) if whole and not ended.values else None
+    offsets = ended.all_offsets()
+    program = clusters.program_for(node, steps, variant, offsets) if whole and not ended.values else None
     if program is not None:
         run_fused(ended, program, [b for b, _ in live])
-        return
+        return "fused"
     if whole:
-        clusters.sighted(steps, variant)
+        clusters.sighted(steps, variant, offsets)
     replay(ended)
+    return ""
+
+
+def _tell(observer: events.Observer, reason: str, state: str, steps: list[Step], live: int, start: int) -> None:
+    end = time.perf_counter_ns()
+    differs = difference(clusters.root, steps) if state != "fused" else ("", "")
+    observer.flushed(events.FlushTold(reason, state, len(steps), live, start or end, end, *differs))
 
 
 def give_up(ended: Trace) -> None:
@@ -109,7 +121,8 @@ def give_up(ended: Trace) -> None:
 
 def run_fused(ended: Trace, program: FusedProgram, buffers: list[Buffer]) -> None:
     """Runs a cluster's program and gives the live buffers their arrays; see `strict.run_and_write` for the order of things."""
-    arrays = [*ended.arrays, *chain.from_iterable(inputs for _, inputs in ended.log)]
+    inputs = chain.from_iterable(inputs for _, inputs in ended.log)
+    arrays = [*ended.arrays, *(inputs if program.passed is None else compress(inputs, program.passed))]
     done: list[list[Any]] = []
     stored = map(_set_array, buffers, chain.from_iterable(done))
     try:

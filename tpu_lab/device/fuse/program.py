@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -18,27 +17,45 @@ Variant = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class FusedProgram:
-    """A cluster's program. Inputs: the arrays from outside, then every call's numbers. Results: live slots, then index checks."""
+    """A cluster's program. Inputs: the arrays from outside, then every call's numbers. Results: live slots, then index checks.
 
-    __slots__ = ("executable", "last", "live", "steps")
+    `constant`: the storage offsets it was made for, by their place among all offsets; `passed`: for each number of the calls
+    whether it is an input (None: all are).
+    """
 
-    def __init__(self, executable: Executable, live: tuple[int, ...], steps: int) -> None:
+    __slots__ = ("constant", "executable", "last", "live", "passed", "steps")
+
+    def __init__(self, executable: Executable, live: tuple[int, ...], steps: int, constant: dict[int, Any], passed: list[bool] | None) -> None:
         self.executable = executable
         self.live = live
         self.steps = steps
+        self.constant = constant
+        self.passed = passed
         self.last = 0
 
 
-def build(steps: Sequence[Step], variant: Variant) -> FusedProgram:
-    """Traces and compiles a cluster. Raises whatever jax and XLA raise."""
+def build(steps: Sequence[Step], variant: Variant, constant: dict[int, Any]) -> FusedProgram:
+    """Traces and compiles a cluster for some storage offsets. Raises whatever jax and XLA raise."""
     live, donated = variant
-    avals, largest = arguments(steps)
-    executable = compile_program(function_of(steps, live), avals, donated, largest=largest, options=policies.for_xla())
-    return FusedProgram(executable, live, len(steps))
+    outside, numbers, largest = arguments(steps)
+    known = {place: int(constant[i]) for i, place in enumerate(offset_places(steps)) if i in constant}
+    avals = outside + [aval for place, aval in enumerate(numbers) if place not in known]
+    executable = compile_program(function_of(steps, live, len(outside), known), avals, donated, largest=largest, options=policies.for_xla())
+    passed = [place not in known for place in range(len(numbers))] if known else None
+    return FusedProgram(executable, live, len(steps), constant, passed)
 
 
-def arguments(steps: Sequence[Step]) -> tuple[list[Any], int]:
-    """Shapes and dtypes of a cluster's inputs, and the bytes of the largest array in it."""
+def offset_places(steps: Sequence[Step]) -> list[int]:
+    """Where among a cluster's numbers the storage offsets are."""
+    found, first = [], 0
+    for entry, *slots in steps:
+        found += [first + i for i in entry.offsets]
+        first += len(entry.avals) - len(slots)
+    return found
+
+
+def arguments(steps: Sequence[Step]) -> tuple[list[Any], list[Any], int]:
+    """Shapes and dtypes of a cluster's arrays from outside and of its numbers, and the bytes of the largest array in it."""
     outside: dict[int, Any] = {}
     numbers: list[Any] = []
     largest = 0
@@ -50,7 +67,7 @@ def arguments(steps: Sequence[Step]) -> tuple[list[Any], int]:
             largest = max(largest, aval.size * aval.dtype.itemsize)
         numbers += wanted[len(slots) :]
         largest = max(largest, entry.bytes)
-    return [outside[i] for i in range(len(outside))] + numbers, largest
+    return [outside[i] for i in range(len(outside))], numbers, largest
 
 
 def check_slots(steps: Sequence[Step]) -> list[int]:
@@ -59,18 +76,20 @@ def check_slots(steps: Sequence[Step]) -> list[int]:
     return [end - 1 for (entry, *_), end in zip(steps, ends, strict=True) if entry.checked]
 
 
-def function_of(steps: Sequence[Step], live: tuple[int, ...]) -> Callable[..., list[jax.Array]]:
-    """The cluster as a function of flat arrays."""
-    count = 1 + max((~slot for _, *slots in steps for slot in slots if slot < 0), default=-1)
+def function_of(steps: Sequence[Step], live: tuple[int, ...], outside: int, known: dict[int, int]) -> Callable[..., list[jax.Array]]:
+    """The cluster as a function of flat arrays: `outside` ones, then its numbers without those whose values are `known`."""
     wanted = [*live, *check_slots(steps)]
 
     def cluster(*arrays: jax.Array) -> list[jax.Array]:
-        values: list[jax.Array] = []
-        at = count
+        values: list[Any] = []
+        rest = iter(arrays[outside:])
+        place = 0
         for entry, *slots in steps:
-            end = at + len(entry.avals) - len(slots)
-            values += entry.function(*(values[s] if s >= 0 else arrays[~s] for s in slots), *arrays[at:end])
-            at = end
-        return list(operator.itemgetter(*wanted)(values)) if len(wanted) > 1 else [values[s] for s in wanted]
+            numbers: list[Any] = []
+            for _ in range(len(entry.avals) - len(slots)):
+                numbers.append(known[place] if place in known else next(rest))
+                place += 1
+            values += entry.function(*(values[s] if s >= 0 else arrays[~s] for s in slots), *numbers)
+        return [values[s] for s in wanted]
 
     return cluster

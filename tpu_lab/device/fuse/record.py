@@ -100,6 +100,8 @@ def _at_once(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[A
         strict.check(plan, outputs.pop())
     slot = trace.count
     trace.steps.append(tuple(step))
+    if entry.offsets:
+        trace.offsets += [inputs[i] for i in entry.offsets]
     trace.count = slot + results_of(entry)
     results: list[torch.Tensor | None] = []
     for fresh, array in zip(entry.fresh, outputs, strict=False) if None not in entry.fresh else entry.pair(outputs):

@@ -69,6 +69,7 @@ class Trace:
         "externals",
         "log",
         "node",
+        "offsets",
         "origins",
         "owners",
         "start",
@@ -81,6 +82,7 @@ class Trace:
         self.deferring = bool(root.next)
         self.log: list[tuple[Node, list[Any]]] = []
         self.steps: list[Step] = []
+        self.offsets: list[Any] = []
         self.count = 0
         self.externals = 0
         self.arrays: list[Any] = []
@@ -121,18 +123,28 @@ class Trace:
         return slot
 
     def live(self) -> list[tuple[Buffer, int]]:
-        """The buffers that show a result of the trace, with its slot."""
-        found = []
+        """The buffers that show a result of the trace, with its slot; last those whose result replaces an array, in these arrays' order.
+
+        So each of these arrays is taken over by its own result (see `_jax_internals._aliases`).
+        """
+        found, replacing = [], []
         for death, label in self.owners:
             buffer = death()
             if buffer is not None and buffer.label is label:
-                found.append((buffer, label[1]))
-        return found
+                (replacing if self._replaces(buffer) else found).append((buffer, label[1]))
+        return found + sorted(replacing, key=lambda pair: ~self.origins[pair[0].id])
+
+    def _replaces(self, buffer: Buffer) -> bool:
+        return buffer.id in self.origins and buffer.shared is not True
+
+    def all_offsets(self) -> list[Any]:
+        """The storage offsets of the calls, as the arrays they were passed as, in order."""
+        deferred = [inputs[i] for node, inputs in self.log for i in node.entry.offsets]
+        return deferred + self.offsets
 
     def variant(self, live: Sequence[tuple[Buffer, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """What of a cluster's key is known at the cut: the slots of live results, and the places of arrays that these replace."""
-        donated = [~self.origins[b.id] for b, _ in live if b.id in self.origins and b.shared is not True]
-        return tuple(slot for _, slot in live), tuple(sorted(donated))
+        return tuple(slot for _, slot in live), tuple(~self.origins[b.id] for b, _ in live if self._replaces(b))
 
     def release(self) -> None:
         """Lets go of captured arrays, which may be overwritten from now on; what was promised has arrived or is not wanted any more."""
@@ -149,7 +161,7 @@ class Trace:
         """Forgets everything; labels on buffers mean nothing any more."""
         self.release()
         self.deferring = False
-        for part in (self.log, self.steps, self.owners, self.checks, self.values):
+        for part in (self.log, self.steps, self.offsets, self.owners, self.checks, self.values):
             part.clear()
         self.origins.clear()
 
