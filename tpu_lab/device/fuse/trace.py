@@ -127,7 +127,8 @@ class Trace:
 
         So each of these arrays is taken over by its own result (see `_jax_internals._aliases`).
         """
-        found, replacing = [], []
+        found: list[tuple[Buffer, int]] = []
+        replacing: list[tuple[Buffer, int]] = []
         for death, label in self.owners:
             buffer = death()
             if buffer is not None and buffer.label is label:
