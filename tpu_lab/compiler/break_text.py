@@ -68,7 +68,8 @@ def from_trace(text: str) -> BreakTold | None:
     frames = frames_in(after.partition("\nTraceback (most recent call last)")[0])
     told = parse(own_words if _BLOCK.search(own_words) else text)
     left = "results in a skip" in own_words or "another graph break occurred" in text
-    return with_stack(replace(told, uncompiled=left, reason="skipped" if left else ""), frames)
+    reason = "too_long" if told.message.startswith("Tracing given up") else "skipped"
+    return with_stack(replace(told, uncompiled=left, reason=reason if left else ""), frames)
 
 
 def frames_in(text: str) -> list[Frame]:

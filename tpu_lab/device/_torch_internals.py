@@ -185,6 +185,11 @@ def dynamo_is_loaded() -> bool:
     return "torch._dynamo" in sys.modules
 
 
+def compile_id() -> str:
+    """Which compile of which function runs in this thread, `3/0`: the same for every attempt to trace it."""
+    return str(torch._guards.CompileContext.current_compile_id())
+
+
 def inductor_wrapper() -> Any:
     """The class of what `torch.compile` makes of `backend="inductor"`; its instances are called with a graph and its inputs."""
     return torch._TorchCompileInductorWrapper

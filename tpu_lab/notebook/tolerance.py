@@ -14,8 +14,10 @@ _LOGGERS = ("torch._dynamo", "torch._subclasses", "torch._logging", "torch._func
 
 @contextmanager
 def tolerant() -> Iterator[None]:
-    """Inside, what Dynamo or a backend cannot compile runs uncompiled, so that the user's own error comes out, and nothing is logged
-    that the watch reports. A log level set by the user (`TORCH_LOGS`, or a logger's own level) stays as it is."""
+    """Inside, what Dynamo or a backend cannot compile, or would trace for too long, runs uncompiled, so that the user's own error comes
+    out, and nothing is logged that the watch reports. A log level set by the user (`TORCH_LOGS`, or a logger's own level) stays as it is."""
+    from ..compiler.trace_limit import limited  # imports Dynamo, which takes seconds
+
     changed = [
         logger for name in _LOGGERS if (logger := logging.getLogger(name)).getEffectiveLevel() == logging.WARNING and "TORCH_LOGS" not in os.environ
     ]
@@ -23,7 +25,7 @@ def tolerant() -> Iterator[None]:
     for logger in changed:
         logger.setLevel(logging.CRITICAL)
     try:
-        with internals.tolerate_compile_errors():
+        with internals.tolerate_compile_errors(), limited():
             yield
     finally:
         for logger, level in zip(changed, before, strict=True):

@@ -18,7 +18,7 @@ from ..compiler.events import BreakTold, Captured, CompileListener, Frame, Graph
 from ..compiler.structured_trace import Guard, StructuredTrace
 
 _Place = tuple[str, str, int]
-_BY_FAILURE = {"BackendCompilerFailed": "backend"}
+_BY_FAILURE = {"BackendCompilerFailed": "backend", "GivenUp": "too_long"}
 """Ids of `BreakReason` by the type of exception that ended a compile."""
 _GUARDS_KEPT = 200
 
