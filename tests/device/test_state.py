@@ -73,6 +73,21 @@ def test_two_snapshots_keep_two_times() -> None:
     state.release(second)
 
 
+def test_a_restore_is_a_write_to_snapshots_taken_later() -> None:
+    x = torch.arange(4.0).to("tpu")
+    early = state.snapshot()
+    x.add_(1)
+    late = state.snapshot()
+    state.restore(early)
+    assert x.tolist() == [0, 1, 2, 3]
+    state.restore(late)
+    assert x.tolist() == [1, 2, 3, 4]
+    state.restore(early)
+    assert x.tolist() == [0, 1, 2, 3]
+    state.release(late)
+    state.release(early)
+
+
 def test_contents_that_were_never_written_are_put_back() -> None:
     x = torch.empty(3, device="tpu")
     made = state.snapshot()

@@ -128,6 +128,37 @@ def test_an_error_in_another_mode_is_told_and_the_rest_goes_on(notebook: Noteboo
     assert notebook.lab.shown[0].comparison.modes[1].failure.startswith("KeyError")  # type: ignore[union-attr]
 
 
+def test_sys_exit_keeps_the_names_bound_before_it(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    done = notebook.run(f"{COMPARE} --repeat 1\nimport sys\nfirst = x * 2\nsys.exit('enough')\nlater = 1")
+    assert isinstance(done.error, SystemExit)
+    assert "first" in notebook.names and "later" not in notebook.names
+
+
+def test_what_cannot_be_rewound_is_said(notebook: Notebook) -> None:
+    from tpu_lab.analysis.findings import findings
+
+    notebook.run(SETUP)
+    notebook.run("batches = (x * i for i in range(9))\nnames = iter(['a', 'b'])\nheld = {'it': batches}\nplain = [1, 2]\nunused = iter([])")
+    notebook.run(f"{COMPARE} --repeat 1\nrows = iter(plain)\ny = next(rows) + x.sum()\nz = next(held['it'])\nn = next(names, '')\nb = next(batches)")
+    run = notebook.lab.kept[-1]
+    assert run.comparison is not None and sorted(run.comparison.not_rewound) == ["batches", "held", "names"]
+    (told,) = [f for f in findings(run) if f.id == "TL306"]
+    assert told.severity == "wrong" and "batches" in told.reason
+
+
+def test_loaders_and_own_iterators_are_put_back_so_nothing_is_said(notebook: Notebook) -> None:
+    notebook.run(SETUP)
+    notebook.run(
+        "class Rows:\n    at = 0\n    def __iter__(self): return self\n    def __next__(self):\n        self.at += 1\n        return self.at\n"
+        "rows = Rows()\nloader = torch.utils.data.DataLoader(range(4), batch_size=2)"
+    )
+    notebook.run(f"{COMPARE} --repeat 1\ny = x * next(rows)\nfor batch in loader:\n    y = y + batch.sum()")
+    run = notebook.lab.kept[-1]
+    assert run.comparison is not None and run.comparison.not_rewound == ()
+    assert notebook.names["rows"].at == 1
+
+
 def test_an_interrupt_leaves_the_state_from_before(notebook: Notebook) -> None:
     notebook.run("n = 5\nlog = [1]")
     notebook.names["lab"] = notebook.lab

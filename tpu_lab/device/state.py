@@ -30,8 +30,11 @@ class Journal:
             self._held[id(buffer)] = (buffer, buffer.array, buffer.layout, buffer.nbytes)
 
     def put_back(self) -> None:
-        """Gives every noted storage its old contents."""
+        """Gives every noted storage its old contents, which is a write to any other snapshot."""
+        others = [journal for journal in journals if journal is not self]
         for buffer, array, layout, nbytes in self._held.values():
+            for journal in others:
+                journal.note(buffer)
             if buffer.nbytes != nbytes:
                 buffer.resize(array, layout, nbytes)
             buffer.array, buffer.layout, buffer.label = array, layout, None

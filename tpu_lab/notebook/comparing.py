@@ -24,8 +24,9 @@ from .lab import Lab
 from .modes import CPU, Mode, PreparedCell
 from .options import CellOptions
 from .outcome import Outcome, difference, names_of, outcome
+from .regions import assigned_before_read
 from .session import Clock, Observed, conclude, surroundings
-from .state import Snapshot
+from .state import Snapshot, cannot_be_rewound
 
 MOST_REPEATS = 15
 """Later runs of a mode when `--repeat` does not say."""
@@ -57,7 +58,7 @@ async def run_comparison(shell: Any, lab: Lab, options: CellOptions, cell: Cell,
         legs.insert(0, await comparison.leg(first, stays=True))
     finally:
         comparison.close()
-    conclude(lab, options, lambda: _as_run(lab, options, legs))
+    conclude(lab, options, lambda: _as_run(lab, options, legs, comparison.not_rewound))
 
 
 class _Comparison:
@@ -67,6 +68,9 @@ class _Comparison:
         self._shell, self._lab, self._options, self._cell = shell, lab, options, cell
         self._names = names_of(cell)
         self._before = Snapshot(shell.user_ns, lab)
+        own = assigned_before_read(cell.nodes)
+        self.not_rewound = tuple(n for n in self._names if n not in own and n in shell.user_ns and cannot_be_rewound(shell.user_ns[n]))
+        """Names the cell uses whose values `restore` cannot put back."""
 
     def close(self) -> None:
         """Lets the state go."""
@@ -81,7 +85,7 @@ class _Comparison:
         try:
             await self._first_run(leg, stays)
             await self._later_runs(leg, stays)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if stays:
                 raise
             leg.failure = " ".join(f"{type(error).__name__}: {error}".split())[:300]
@@ -137,7 +141,7 @@ class _Comparison:
             yield
 
 
-def _as_run(lab: Lab, options: CellOptions, legs: Sequence[_Leg]) -> Run:
+def _as_run(lab: Lab, options: CellOptions, legs: Sequence[_Leg], not_rewound: tuple[str, ...]) -> Run:
     """The first mode's run with the comparison in it; every leg's own run is kept too."""
     runs = {leg.mode.name: lab.keep(leg.run) for leg in legs}
     reference = next((leg for leg in legs if leg.mode is CPU and not leg.failure), legs[0])
@@ -148,4 +152,5 @@ def _as_run(lab: Lab, options: CellOptions, legs: Sequence[_Leg]) -> Run:
     for name, failure in failures.items():
         print(f"%%tpu compare: the cell raised in mode {name} only: {failure}", file=sys.stderr)
     first = runs[legs[0].mode.name]
-    return replace(first, id=f"{first.id}c", mode="compare", comparison=lab.compare(runs, reference.mode.name, differences, failures))
+    compared = replace(lab.compare(runs, reference.mode.name, differences, failures), not_rewound=not_rewound)
+    return replace(first, id=f"{first.id}c", mode="compare", comparison=compared)

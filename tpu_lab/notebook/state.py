@@ -8,11 +8,12 @@ iterator, a file or a C extension cannot be put back.
 
 from __future__ import annotations
 
+import io
 import random
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 from typing import Any
@@ -140,6 +141,19 @@ class Snapshot:
         self._lab.release(self._device)
         self._undo.clear()
         self._bindings.clear()
+
+
+def cannot_be_rewound(value: Any, depth: int = 2) -> bool:
+    """Whether using a value moves it on for good: a generator, a builtin iterator, an open file, or something that holds one."""
+    if isinstance(value, (Iterator, AsyncIterator, io.IOBase)):
+        attributes = getattr(value, "__dict__", None)
+        if type(attributes) is not dict or isinstance(value, io.IOBase):
+            return True
+        return depth > 0 and any(cannot_be_rewound(part, depth - 1) for part in attributes.values())
+    if depth and isinstance(value, (list, tuple, dict)):
+        parts = value.values() if isinstance(value, dict) else value
+        return any(cannot_be_rewound(part, depth - 1) for part in list(parts)[:64])
+    return False
 
 
 def _refuse_large(found: Reachable) -> None:
