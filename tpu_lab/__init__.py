@@ -19,6 +19,7 @@ _LAZY = {
     "FusionGraph": "tpu_lab.views.graph",
     "compile_for": "tpu_lab.compiler.target",
     "runs": "tpu_lab.recording.store",
+    "explain": "tpu_lab.notebook.explaining",
     "load_exported": "tpu_lab.compiler.exported",
     "load_ipython_extension": "tpu_lab.notebook.extension",
 }

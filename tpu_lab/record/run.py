@@ -103,6 +103,18 @@ class Run:
 
         return summary(self)
 
+    def to_html(self) -> str:
+        """The run as one HTML fragment without scripts."""
+        from ..views.html import run_html
+
+        return run_html(self)
+
+    def to_json(self) -> str:
+        """The run as compact JSON text (schema `record/schema.json`)."""
+        from . import codec
+
+        return codec.dumps(self)
+
     def to_pandas(self) -> pandas.DataFrame:
         """The ops as a DataFrame, one row each; units are in the column names. Raises `MissingPackageError` without pandas."""
         from ..views.frame import ops_frame
