@@ -16,7 +16,7 @@ from ..device import _torch_internals as internals
 from ..device.graph.decompose import decomposition_table
 from ..device.graph.program import GraphProgram
 from . import events
-from .capture import capture
+from .capture import capture, changing_sizes, depends_on_values, op_by_op
 from .events import Captured
 from .interface import register_interface
 from .options import Options, read
@@ -44,6 +44,7 @@ def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: str
     if not _uses_device(graph, example_inputs):
         return graph  # nothing of it is on the device: torch's own kernels run it
     captured = capture(graph)
+    captured.sizes = "exact" if changing_sizes(graph) else "static"
     start = time.perf_counter_ns()
     compiled = _watched(_ready(graph, example_inputs, captured, chosen), captured)
     captured.compile_ns = time.perf_counter_ns() - start
@@ -67,8 +68,20 @@ def _watched(function: Callable[..., Any], captured: Captured) -> Callable[..., 
     return run
 
 
+def _op_by_op(graph: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        events.progress.changed += 1
+        return graph(*args)
+
+    return run
+
+
 def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured: Captured, options: Options) -> Callable[..., Any]:
     """The graph as a function of its inputs."""
+    unknown = depends_on_values(graph)
+    if unknown is not None:  # XLA needs every size before a program runs
+        op_by_op(captured, unknown)
+        return _op_by_op(graph)
     compile_both = aot_autograd(
         fw_compiler=_compiler("forward", captured, options),
         bw_compiler=_compiler("backward", captured, options),
@@ -81,13 +94,10 @@ def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured:
         compiled: Callable[..., Any] = compile_both(graph, list(example_inputs))
     if not _writes(graph):
         return compiled
-    traced_sharing = _sharing(example_inputs)
+    traced_sharing, plainly = _sharing(example_inputs), _op_by_op(graph)
 
     def guarded(*args: Any) -> Any:
-        if _sharing(args) != traced_sharing:
-            events.progress.changed += 1
-            return graph(*args)
-        return compiled(*args)
+        return compiled(*args) if _sharing(args) == traced_sharing else plainly(*args)
 
     return guarded
 

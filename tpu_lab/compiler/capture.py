@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from . import break_text
 from .events import BreakTold, Captured, Frame
@@ -30,10 +31,36 @@ def capture(graph: torch.fx.GraphModule) -> Captured:
     )
 
 
+def op_by_op(captured: Captured, node: torch.fx.Node) -> None:
+    """Notes that a graph runs op by op because of a node whose size depends on values."""
+    frames = break_text.frames_in(node.meta.get("stack_trace") or "")
+    told = BreakTold(f"the size of {node.name} depends on values", reason="dynamic_size", uncompiled=True)
+    captured.broken = break_text.with_stack(told, frames or [captured.frame])
+
+
 def _broken(reason: Any, frames: list[Frame]) -> BreakTold | None:
     if reason is None or not reason.graph_break:
         return None
     return break_text.with_stack(break_text.parse(str(reason.reason)), frames)
+
+
+def changing_sizes(graph: torch.fx.GraphModule) -> bool:
+    """Whether an input has a size that is a symbol of the graph."""
+    metas = [node.meta.get("example_value") for node in graph.graph.nodes if node.op == "placeholder"]
+    return any(isinstance(size, torch.SymInt) for meta in metas if isinstance(meta, torch.Tensor) for size in meta.shape)
+
+
+def depends_on_values(graph: torch.fx.GraphModule) -> torch.fx.Node | None:
+    """The first node whose result has a size that is known only when values are, and that no input tells; None if there is none."""
+    told: set[Any] = set()
+    for node in graph.graph.nodes:
+        meta = node.meta.get("example_value")
+        unknown = free_unbacked_symbols(meta.shape) if isinstance(meta, torch.Tensor) else set()
+        if node.op == "placeholder":
+            told |= unknown | (free_unbacked_symbols(meta) if isinstance(meta, torch.SymInt) else set())
+        elif unknown - told:
+            return node  # type: ignore[no-any-return]
+    return None
 
 
 def _first_line(nodes: list[torch.fx.Node], root: Frame) -> int:

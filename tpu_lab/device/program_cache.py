@@ -56,18 +56,25 @@ def also(table: dict[Any, Any], key: Any, entry: Any) -> None:
 
 def _evict() -> None:
     """Drops the quarter that was not used for the longest time."""
-    global held_bytes, evicted
     oldest = sorted(_held.values(), key=lambda h: h.entry.last)
     goal = int(limit_bytes * 0.75)
     for held in oldest[:-1]:
         if held_bytes <= goal:
             break
-        for table, key in held.keys:
-            table.pop(key, None)
-        del _held[id(held.entry)]
-        held_bytes -= held.nbytes
-        evicted += 1
+        forget(held.entry)
     give_memory_back()
+
+
+def forget(entry: Any) -> None:
+    """Drops one program, and every key that leads to it."""
+    global held_bytes, evicted
+    held = _held.pop(id(entry), None)
+    if held is None:
+        return
+    for table, key in held.keys:
+        table.pop(key, None)
+    held_bytes -= held.nbytes
+    evicted += 1
 
 
 def clear() -> None:

@@ -30,6 +30,9 @@ from . import geometry
 from .interpret import LoweredGraph, lower_graph
 from .nodes import view_root
 
+MOST_PROGRAMS = 64
+"""Of one graph; for the next size the one that was not used for the longest time goes."""
+
 
 @dataclass(eq=False)
 class _Built:
@@ -199,6 +202,8 @@ class GraphProgram:
         built = _Built(executable, info, tuple(outputs), needed, frozenset(written), written, flagged, tuple(messages), steps, size)
         if events.observer is not None:
             events.observer.compiled(info, time.perf_counter() - start, "miss")
+        if len(self._programs) >= MOST_PROGRAMS:
+            program_cache.forget(min(self._programs.values(), key=lambda one: one.last))
         program_cache.remember(self._programs, key, built, executable.nbytes)
         return built
 
