@@ -18,6 +18,7 @@ _LAZY = {
     "Program": "tpu_lab.record",
     "FusionGraph": "tpu_lab.views.graph",
     "compile_for": "tpu_lab.compiler.target",
+    "compare_targets": "tpu_lab.notebook.targets",
     "runs": "tpu_lab.recording.store",
     "explain": "tpu_lab.notebook.explaining",
     "load_exported": "tpu_lab.compiler.exported",

@@ -17,7 +17,6 @@ import jax
 import numpy as np
 import torch
 
-from ..device import _torch_internals as internals
 from ..device import tensors
 from ..device.graph import program as graphs
 from ..device.graph.program import GraphProgram
@@ -28,6 +27,7 @@ from ..lowering.promotion import Number
 from ..lowering.rng import Rng
 from ..record.program import SourceOp
 from .source_ops import calling_place, source_ops
+from .twins import memory_key
 
 _RESULT, _CHANGED = "result", "changed"
 
@@ -73,7 +73,7 @@ class Input:
     size: tuple[int, ...]
     dtype: torch.dtype
     storage: int
-    """Key of its storage."""
+    """Key of its memory."""
     number: bool
     """A 0-dim CPU tensor, which promotes like a Python number."""
     changed: bool = False
@@ -81,24 +81,31 @@ class Input:
 
 @dataclass(eq=False)
 class _Held:
-    """What a storage holds at this point of the capture: by which source, lying how.
+    """What a tensor's memory holds at this point of the capture: by which source, lying how.
 
-    The storage keeps its key valid; the tensor is not held, because autograd takes over a gradient only if nobody else has it.
+    The tensor itself is not held: autograd takes over a gradient only if nobody else has it. A storage outside the device is,
+    because its key is good only while it lives.
     """
 
     source: Source
     geometry: Geometry
     dtype: torch.dtype
-    storage: torch.UntypedStorage
+    storage: torch.UntypedStorage | None
 
 
 @dataclass(eq=False)
 class Capture:
-    """The calls made while it was on. `runs`: the graphs run as well; otherwise results are empty tensors and nothing runs."""
+    """The calls made while it was on.
+
+    `runs`: the graphs run as well, and calls are noted until a graph comes a second time (the next round of a loop). Otherwise
+    results are empty tensors and nothing runs.
+    """
 
     runs: bool
     names: dict[int, str] = field(default_factory=dict)
-    """What a storage is to the user, by storage key."""
+    """What a tensor's memory is to the user, by `memory_key`."""
+    repeats: bool = False
+    """True once a graph came a second time while graphs ran."""
     calls: list[Call] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
     _held: dict[int, _Held] = field(default_factory=dict)
@@ -117,6 +124,9 @@ class Capture:
     def called(self, program: GraphProgram, inputs: list[Any]) -> list[Any]:
         """Notes a call and answers it."""
         with self._lock:
+            if self.runs and (self.repeats or any(call.program is program for call in self.calls)):
+                self.repeats = True
+                return program.run(inputs)
             given = list(inputs)
             sources = [self._source(value, position, program) for position, value in enumerate(given)]
             call = Call(program, sources, self._nodes, calling_place(sys._getframe(1)))
@@ -138,7 +148,7 @@ class Capture:
     def _source(self, value: Any, position: int, program: GraphProgram) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        key, geometry = _key(value), _geometry(value)
+        key, geometry = memory_key(value), _geometry(value)
         held = self._held.get(key)
         if held is None:
             number = value.ndim == 0 and value.device.type == "cpu" and position not in program.lowered.changes
@@ -149,7 +159,9 @@ class Capture:
         return Source(held.source.kind, held.source.place, held.source.call, held.geometry, geometry, value.dtype)
 
     def _hold(self, tensor: torch.Tensor, source: Source) -> _Held:
-        held = self._held[_key(tensor)] = _Held(source, _geometry(tensor), tensor.dtype, tensor.untyped_storage())
+        held = self._held[memory_key(tensor)] = _Held(
+            source, _geometry(tensor), tensor.dtype, None if tensor.device.type == "tpu" else tensor.untyped_storage()
+        )
         return held
 
     def _write(self, tensor: Any, before: Any, after: Source) -> None:
@@ -163,14 +175,10 @@ class Capture:
 
     def result_of(self, tensor: torch.Tensor) -> Source | None:
         """Where a tensor's contents come from if a captured graph made them; None otherwise."""
-        held = self._held.get(_key(tensor))
+        held = self._held.get(memory_key(tensor))
         if held is None or held.source.kind == "input":
             return None
         return held.source if held.geometry == _geometry(tensor) else None
-
-
-def _key(tensor: torch.Tensor) -> int:
-    return internals.storage_key(tensor.untyped_storage())
 
 
 def _geometry(tensor: torch.Tensor) -> Geometry:
@@ -210,9 +218,13 @@ class Joined:
     ops: tuple[SourceOp, ...]
 
 
-def join(capture: Capture, results: Sequence[torch.Tensor]) -> Joined:
-    """One program of all captured calls. It returns `results` as far as a graph made them, and the new contents of what graphs changed."""
-    wanted = [source for tensor in results if (source := capture.result_of(tensor)) is not None]
+def join(capture: Capture, results: Sequence[torch.Tensor] | None) -> Joined:
+    """One program of all captured calls.
+
+    It returns `results` as far as a graph made them (None: every result that no later call takes), and the new contents of what
+    graphs changed.
+    """
+    wanted = _unused(capture) if results is None else [source for tensor in results if (source := capture.result_of(tensor)) is not None]
     changed = _last_changes(capture)
     random = any(call.program.lowered.random for call in capture.calls)
     avals = [tensors.aval(i.size, to_jax(i.dtype)) for i in capture.inputs]
@@ -232,6 +244,17 @@ def join(capture: Capture, results: Sequence[torch.Tensor]) -> Joined:
     if random:
         labels[len(capture.inputs)] = "random state"
     return Joined(function, avals, donate, labels, tuple(_ops(capture)))
+
+
+def _unused(capture: Capture) -> list[Source]:
+    """The results that no later call takes."""
+    taken = {(s.call, s.place) for call in capture.calls for s in call.inputs if isinstance(s, Source) and s.kind == _RESULT}
+    return [
+        Source(_RESULT, place, number)
+        for number, call in enumerate(capture.calls)
+        for place, node in enumerate(call.program.outputs[: call.program.count])
+        if (number, place) not in taken and isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), torch.Tensor)
+    ]
 
 
 def _last_changes(capture: Capture) -> list[tuple[int, Source]]:

@@ -95,16 +95,19 @@ def lower(function: Any, example: Sequence[Any], kwargs: Mapping[str, Any], targ
         held = [v for v in internals.pytree.tree_leaves((result, arguments, named)) if isinstance(v, torch.Tensor)]
         grads = [g for t in (*held, *twins.tensors()) if t.is_leaf and (g := t.grad) is not None]
     name = getattr(function, "__name__", type(function).__name__)
-    return lowered_capture(capture, [*held, *grads], name, target, sharding)
+    return lowered_capture(capture, list({id(r): r for r in [*held, *grads]}.values()), name, target, sharding)
 
 
-def lowered_capture(capture: Capture, results: Sequence[torch.Tensor], name: str, target: Target, sharding: Mapping[str, Sequence[int]]) -> Lowered:
-    """The StableHLO of captured graphs. Raises OptionError if nothing was captured or the sharding fits nothing."""
+def lowered_capture(
+    capture: Capture, results: Sequence[torch.Tensor] | None, name: str, target: Target, sharding: Mapping[str, Sequence[int]] | None = None
+) -> Lowered:
+    """The StableHLO of captured graphs; `results` as in `join`. Raises OptionError if nothing was captured or the sharding fits nothing."""
     if not capture.calls:
         raise OptionError(f"{name} holds no operator that torch.compile could take", remedy="%%tpu compile shows where its graphs break")
-    joined = join(capture, list({id(r): r for r in results}.values()))
-    shardings = _shardings(joined, target, sharding)
-    bytecode = xla.lower_flat(_identifier(name), joined.function, joined.avals, joined.donate, "tpu" if target.is_tpu else "cpu", shardings)
+    joined = join(capture, results)
+    shardings = _shardings(joined, target, sharding or {})
+    platform = "tpu" if target.is_tpu else "cpu"
+    bytecode = xla.lower_flat(_identifier(name), joined.function, joined.avals, joined.donate, platform, shardings)
     return Lowered(bytecode, Traced(name, joined.ops, joined.labels))
 
 

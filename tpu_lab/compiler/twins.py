@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ..device import _torch_internals as internals
+from ..device import tensors
 from ..device._torch_internals import DeviceContext
 from ..errors import OptionError
 
@@ -46,12 +47,12 @@ class Twins:
         self._bases: dict[tuple[int, torch.dtype], torch.Tensor] = {}
         self._kept: list[Any] = []  # ids in the memo stay those of these objects
         self.names: dict[int, str] = {}
-        """What each twin's storage is to the user, by storage key."""
+        """What each twin's memory is to the user, by `memory_key`."""
 
     def name(self, copied: Any) -> None:
         """Names what twins have come to hold since they were made (an optimizer's state, gradients)."""
-        for tensor, label in _tensors(copied, "", set(), 0):
-            self.names.setdefault(internals.storage_key(tensor.untyped_storage()), label)
+        for tensor, label in tensors_in(copied):
+            self.names.setdefault(memory_key(tensor), label)
 
     def tensors(self) -> list[torch.Tensor]:
         """All twins made so far."""
@@ -62,7 +63,7 @@ class Twins:
 
         Raises OptionError for an object that holds tensors and cannot be copied.
         """
-        for found, label in _tensors(value, name, set(), 0):
+        for found, label in tensors_in(value, name):
             self._tensor(found, label)
         return self._copied(value)
 
@@ -120,7 +121,7 @@ class Twins:
         made: Any = torch.nn.Parameter(twin.detach(), tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else twin
         self._memo[id(tensor)] = made
         self._kept.append(tensor)
-        self.names.setdefault(internals.storage_key(made.untyped_storage()), name)
+        self.names.setdefault(memory_key(made), name)
 
     def _empty(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == "meta" or tensor.layout != torch.strided:
@@ -142,10 +143,22 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def _reaches(value: Any) -> bool:
     """Whether a value is a tensor or holds one."""
-    return next(_tensors(value, "", set(), 0), None) is not None
+    return next(tensors_in(value), None) is not None
 
 
-def _tensors(value: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[torch.Tensor, str]]:
+def tensors_in(value: Any, name: str = "") -> Iterator[tuple[torch.Tensor, str]]:
+    """The tensors a value holds, with the path to each: `layers.0.weight`."""
+    return _walk(value, name, set(), 0)
+
+
+def memory_key(tensor: torch.Tensor) -> int:
+    """What is the same for tensors that share memory; on the device it is never used again, elsewhere only while the storage lives."""
+    if tensor.device.type == "tpu":
+        return tensors.buffer_of(tensor).id
+    return -internals.storage_key(tensor.untyped_storage())
+
+
+def _walk(value: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[torch.Tensor, str]]:
     """The tensors a value holds, with the path to each."""
     if isinstance(value, _ATOMS) or id(value) in seen or depth > _DEEPEST:
         return
@@ -156,7 +169,7 @@ def _tensors(value: Any, name: str, seen: set[int], depth: int) -> Iterator[tupl
             yield value.grad, f"{name}.grad"
         return
     for step, inner in _parts(value):
-        yield from _tensors(inner, f"{name}.{step}" if name and step else name or step, seen, depth + 1)
+        yield from _walk(inner, f"{name}.{step}" if name and step else name or step, seen, depth + 1)
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""The line magic `%tpu`: status, mode, runs, compare, report, doctor, reset, help."""
+"""The line magic `%tpu`: status, mode, target, runs, compare, report, doctor, reset, help."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import torch
 from ..device import _torch_internals as internals
 from ..errors import OptionError, one_of
 from ..views.page import run_page
+from ..views.targets import target_lines
 from .doctor import examine, text
 from .lab import Lab
 from .modes import forget_cells
 from .options import CELL_MODES, CommandOptions, cell_parser, parse_report
+from .targets import targets_named
 
 _HELP = """\
 %%tpu eager              run the cell on the device, each operator alone
@@ -24,6 +26,7 @@ _HELP = """\
 
 %tpu status              device, memory, default mode, recorded runs
 %tpu mode [MODE]         show or set the mode of a cell that says only %%tpu
+%tpu target [NAMES|all|off]  TPU generations that compiled cells are compiled for too, or what there are
 %tpu runs                the recorded runs
 %tpu compare RUN RUN     two or more recorded runs side by side, by id or name
 %tpu report FILE [--run NAME]  one page of a run (the last one) that opens from disk, offline
@@ -38,6 +41,7 @@ class Commands:
     def __init__(self, shell: Any, lab: Lab) -> None:
         self._lab = lab
         self.default_mode = "eager"
+        self.default_targets: tuple[str, ...] = ()
 
     def run(self, options: CommandOptions) -> None:
         """Runs one command; text goes to standard output. Raises OptionError or another TpuLabError with one line."""
@@ -65,6 +69,16 @@ class Commands:
                 raise OptionError(f"%tpu mode {mode!r} is not known", accepted=one_of(CELL_MODES))
             self.default_mode = mode
         print(f"a cell that says only %%tpu runs as {self.default_mode}")
+
+    def _target(self, *words: str) -> None:
+        if words == ("off",):
+            self.default_targets = ()
+        elif words:
+            self.default_targets = tuple(target.label for target in targets_named(words))
+        else:
+            print(target_lines())
+        now = ", ".join(self.default_targets)
+        print(f"%%tpu compile cells are also compiled for {now}" if now else "%%tpu compile cells are compiled for no target")
 
     def _runs(self) -> None:
         runs = self._lab.runs()

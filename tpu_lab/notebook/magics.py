@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -16,6 +17,7 @@ from .lab import Lab
 from .modes import MODES, Mode
 from .options import CellOptions, cell_parser, parse_cell, parse_command
 from .session import run_cell
+from .targets import targets_named
 from .tracebacks import mark
 
 
@@ -35,7 +37,7 @@ class TpuMagics:
         %%tpu fuse               in fused eager mode: clusters of operators that come back run as one program
         %%tpu compare [modes]    the same cell in several modes from the same state (eager compile cpu)
 
-        Options: --device, --no-default-device, --repeat, --trace, --precision, --name, --save, --quiet. `%tpu help` explains them.
+        Options: --target, --effort, --device, --no-default-device, --repeat, --trace, --precision, --name, --save, --quiet; see `%tpu help`.
         """
         __tracebackhide__ = True
         try:
@@ -43,6 +45,9 @@ class TpuMagics:
             if options is None:
                 print(cell_parser().format_help())
                 return None
+            if options.mode == "compile" and not options.targets:
+                options = replace(options, targets=self.commands.default_targets)
+            targets_named(options.targets)
             modes = [MODES[name] for name in options.legs or (options.mode,)]
         except OptionError as error:
             raise UsageError(str(error)) from None
@@ -70,7 +75,7 @@ class TpuMagics:
             raise
 
     def command(self, line: str) -> None:
-        """%tpu status | mode [MODE] | runs | compare RUN RUN … | report FILE | doctor | reset | help"""
+        """%tpu status | mode [MODE] | target [NAMES] | runs | compare RUN RUN … | report FILE | doctor | reset | help"""
         try:
             self.commands.run(parse_command(line))
         except TpuLabError as error:

@@ -19,12 +19,13 @@ CELL_MODES = ("eager", "fuse", "compile", "compare")
 """First word of `%%tpu`."""
 LEGS = ("eager", "fuse", "compile", "cpu")
 """What `%%tpu compare` can run a cell as."""
-COMMANDS = ("status", "mode", "runs", "compare", "report", "doctor", "reset", "help")
+COMMANDS = ("status", "mode", "target", "runs", "compare", "report", "doctor", "reset", "help")
 """First word of `%tpu`."""
 DEFAULT_LEGS = ("eager", "compile", "cpu")
 DEVICES = ("cpu", "cuda", "tpu")
 TRACES = ("off", "light")
 PRECISIONS = ("default", "high", "highest")
+EFFORTS = ("quick", "full")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class CellOptions:
     save: Path | None = None
     quiet: bool = False
     """True: nothing is shown besides the cell's own output."""
+    targets: tuple[str, ...] = ()
+    """TPU generations that the cell's graphs are compiled for as well; empty: none, or those of `%tpu target`."""
+    effort: str = "quick"
+    """`full`: the targets' compilers also generate code, in the background."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,10 @@ def cell_parser() -> _Parser:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--help", "-h", action="store_true", help="show this text; the cell does not run")
     add_run_options(parser)
+    parser.add_argument(
+        "--target", action="append", default=[], metavar="v6e[,v5e]|all", help="what TPU generations make of the compiled cell (predicted)"
+    )
+    parser.add_argument("--effort", type=_word_of(EFFORTS), default="quick", metavar="quick|full", help="how far targets compile (quick)")
     return parser
 
 
@@ -174,6 +183,8 @@ def parse_cell(line: str, default_mode: str = "eager") -> CellOptions | None:
         raise OptionError("%%tpu --save with --trace off, which records nothing", accepted="--trace light")
     if found.trace == "off" and mode == "compare":
         raise OptionError("%%tpu compare with --trace off, which records nothing", accepted="--trace light")
+    if found.target and mode != "compile":
+        raise OptionError(f"%%tpu {mode} with --target", accepted="%%tpu compile --target, whose table has a row for eager on the target too")
     if mode == "compare" and not rest:
         rest = DEFAULT_LEGS
     return CellOptions(
@@ -187,6 +198,8 @@ def parse_cell(line: str, default_mode: str = "eager") -> CellOptions | None:
         name=found.name,
         save=found.save,
         quiet=found.quiet,
+        targets=tuple(found.target),
+        effort=found.effort,
     )
 
 
@@ -199,7 +212,7 @@ def parse_command(line: str) -> CommandOptions:
     if command not in COMMANDS:
         remedy = f"a cell is run with %%tpu {command}" if command in CELL_MODES else ""
         raise OptionError(f"%tpu has no command {command!r}", accepted=one_of(COMMANDS), remedy=remedy)
-    most = {"mode": 1, "compare": 8, "report": 3}.get(command, 0)
+    most = {"mode": 1, "target": 8, "compare": 8, "report": 3}.get(command, 0)
     if len(rest) > most:
         takes = {"mode": "at most one mode", "compare": "two or more run ids", "report": "FILE [--run NAME]"}.get(command, "nothing after it")
         raise OptionError(f"%tpu {command} does not take {rest[most]!r}", accepted=takes)

@@ -17,6 +17,7 @@ from .default_device import DefaultDevice
 from .lab import Lab, Recording
 from .modes import Mode, PreparedCell
 from .options import CellOptions
+from .targets import TargetedCell, targets_named
 
 
 async def run_cell(shell: Any, lab: Lab, options: CellOptions, cell: Cell, mode: Mode) -> None:
@@ -27,9 +28,10 @@ async def run_cell(shell: Any, lab: Lab, options: CellOptions, cell: Cell, mode:
     __tracebackhide__ = True
     prepared = PreparedCell(shell, lab, cell, mode, options.device)
     clock, observed = Clock(lab, options.device), Observed(lab, options, mode, cell)
+    targeted = TargetedCell(targets_named(options.targets), options.effort, shell)
     try:
         with surroundings(lab, options):
-            with observed, clock:
+            with targeted.watching(), observed, clock:
                 value = await prepared.run(shown=options.repeat == 1, blocking=observed.recording, told=observed.told)
             for left in reversed(range(options.repeat - 1)):
                 with clock:
@@ -40,6 +42,7 @@ async def run_cell(shell: Any, lab: Lab, options: CellOptions, cell: Cell, mode:
             conclude(lab, options, lambda: observed.run(clock.timing))
         elif options.repeat > 1 and clock.timing is not None and not options.quiet:
             print(timing_line(clock.timing))
+    targeted.show()
 
 
 @contextmanager

@@ -6,7 +6,9 @@ what a compiler predicts. Every time, FLOP and byte in it is the compiler's or f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .fusion import Decision, NotFused
 from .program_memory import ProgramMemory
@@ -216,6 +218,12 @@ class Program:
                 return op
         raise LookupError(f"the program has no op {id!r}; Program.ops lists {len(self.ops)}")
 
+    def summary(self) -> str:
+        """The program as text: what the compiler predicts, the kernels that take longest, what fills its memory if it does not fit."""
+        from ..views.targets import program_summary
+
+        return program_summary(self)
+
     def to_json(self) -> str:
         """The program as JSON text (schema `record/program_schema.json`)."""
         from . import program_codec
@@ -228,3 +236,8 @@ class Program:
         from . import program_codec
 
         return program_codec.loads(text)
+
+    def _repr_mimebundle_(self, include: Sequence[str] | None = None, exclude: Sequence[str] | None = None) -> dict[str, Any]:
+        from ..views.targets import TargetTable
+
+        return {"text/plain": self.summary(), "text/html": TargetTable((self,)).to_html()}
