@@ -67,7 +67,15 @@ def comparison_rows(programs: Sequence[Program]) -> tuple[list[str], list[list[s
     peaks = [space.peak if (space := fullest(p)) else 0 for p in programs]
     memory, capacity = column_unit(peaks, BYTES), column_unit([p.target.hbm_bytes for p in programs], BYTES)
     padding = column_unit([p.memory.padding for p in programs], BYTES)
-    header = ["target", f"bound, {time.name}", f"compiler, {time.name}", flop.name, f"traffic, {moved.name}", f"peak, {memory.name}", f"of, {capacity.name}"]
+    header = [
+        "target",
+        f"bound, {time.name}",
+        f"compiler, {time.name}",
+        flop.name,
+        f"traffic, {moved.name}",
+        f"peak, {memory.name}",
+        f"of, {capacity.name}",
+    ]
     header += ["VMEM, MB", f"padding, {padding.name}", "kernels", "bound by", ""]
     rows = []
     for program, peak in zip(programs, peaks, strict=True):
