@@ -5,6 +5,7 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+CONFORMANCE_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
@@ -14,7 +15,7 @@ FRONT_SOURCES := $(shell find extension/src extension/style extension/schema -ty
 # pytest and npm scripts find the tools of the environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help venv front demo lab test lint unit cases browser notebooks screenshots surface bench-device clean
+.PHONY: help venv front demo lab test lint unit cases browser notebooks screenshots surface conformance bench-device clean
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -58,6 +59,9 @@ screenshots: $(VENV)/.test ## pictures of every view, both themes, wide and narr
 
 surface: $(VENV)/.test ## write docs/surface.md again
 	$(PY) -m tests.surface.table docs/surface.md
+
+conformance: $(VENV)/.test ## PyTorch's own samples of every operator against the CPU; CONFORMANCE_ARGS='--samples 2 --dtypes float32' for a part
+	$(PY) -m tests.conformance $(CONFORMANCE_ARGS)
 
 bench-device: $(VENV)/.test ## the figures of the device, as ratios within one run (wants a quiet machine)
 	$(PY) -m benchmarks.device
