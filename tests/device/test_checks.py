@@ -1,4 +1,4 @@
-"""A bad index is an IndexError, at the latest when the host reads something; the device works on afterwards."""
+"""A refused value is an error of the CPU's type, at the latest when the host reads something; the device works on afterwards."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 
 import tpu_lab  # noqa: F401  registers the device
+
+from .against_cpu import agree, both_refuse
 
 INDEXING: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "x[i]": lambda x, i: x[i],
@@ -39,7 +41,8 @@ READING: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("name", INDEXING)
 def test_every_operator_that_indexes(name: str) -> None:
     x = torch.arange(5.0, device="tpu")
-    with pytest.raises(IndexError, match="index out of range"):
+    kind = RuntimeError if name in ("gather", "scatter_") else IndexError  # as on the CPU
+    with pytest.raises(kind, match="index out of range"):
         INDEXING[name](x, torch.tensor([9], device="tpu")).cpu()
     assert INDEXING[name](torch.arange(5.0, device="tpu"), torch.tensor([2], device="tpu")).cpu().isfinite().all()
 
@@ -64,3 +67,78 @@ def test_the_error_comes_at_the_next_read_of_anything() -> None:
     with pytest.raises(IndexError):
         other.cpu()
     assert other.tolist() == [2, 2]
+
+
+WHOLE, ZERO = torch.tensor([7, -7]), torch.tensor([2, 0])
+VALUES: dict[str, Callable[[str], Any]] = {
+    "multinomial, negative": lambda d: torch.multinomial(torch.tensor([-1.0, 2.0], device=d), 1),
+    "multinomial, NaN": lambda d: torch.multinomial(torch.tensor([torch.nan, 2.0], device=d), 1),
+    "multinomial, all zero": lambda d: torch.multinomial(torch.zeros(3, device=d), 1),
+    "bernoulli": lambda d: torch.bernoulli(torch.tensor([0.5, 2.0], device=d)),
+    "bernoulli_": lambda d: torch.zeros(1, device=d).bernoulli_(torch.tensor([-0.5], device=d)),
+    "poisson": lambda d: torch.poisson(torch.tensor([-1.0], device=d)),
+    "normal": lambda d: torch.normal(torch.ones(2, device=d), -torch.ones(2, device=d)),
+    "binary_cross_entropy, input": lambda d: F.binary_cross_entropy(torch.tensor([1.5], device=d), torch.ones(1, device=d)),
+    "binary_cross_entropy, target": lambda d: F.binary_cross_entropy(torch.tensor([0.5], device=d), torch.tensor([2.0], device=d)),
+    "//": lambda d: WHOLE.to(d) // ZERO.to(d),
+    "%": lambda d: WHOLE.to(d) % ZERO.to(d),
+    "fmod_": lambda d: WHOLE.to(d, copy=True).fmod_(ZERO.to(d)),
+    "div, rounded": lambda d: torch.div(WHOLE.to(d), ZERO.to(d), rounding_mode="trunc"),
+    "number // tensor": lambda d: 3 // ZERO.to(d),
+    "tensor // number": lambda d: WHOLE.to(d) // 0,
+    "cholesky": lambda d: torch.cholesky(-torch.eye(2, device=d)),
+    "_assert_async": lambda d: torch._assert_async(torch.tensor(0, device=d)),
+}
+FINE: dict[str, Callable[[str], Any]] = {
+    "multinomial": lambda d: torch.multinomial(torch.tensor([0.0, 2.0], device=d), 3, replacement=True),
+    "bernoulli": lambda d: torch.bernoulli(torch.tensor([0.0, 1.0], device=d)),
+    "binary_cross_entropy": lambda d: F.binary_cross_entropy(torch.tensor([0.0, 1.0], device=d), torch.tensor([1.0, 1.0], device=d)),
+    "floating division": lambda d: torch.tensor([1.0, -1.0], device=d).remainder(torch.tensor([0.0, 2.0], device=d)),
+    "true division": lambda d: WHOLE.to(d) / ZERO.to(d),
+    "division by a number": lambda d: (WHOLE.to(d) // 2, WHOLE.to(d) % -2, 7 // torch.tensor([2, -2], device=d)),
+    "bools": lambda d: torch.tensor([3], device=d) // torch.tensor([True], device=d),
+    "_assert_async": lambda d: torch._assert_async(torch.tensor(2.5, device=d)),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_the_cpu_refuses(name: str) -> None:
+    with pytest.raises(RuntimeError) as expected:
+        VALUES[name]("cpu")
+    with pytest.raises(type(expected.value)):
+        VALUES[name]("tpu")
+        torch.accelerator.synchronize()
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_values_the_cpu_takes(name: str) -> None:
+    agree(FINE[name])
+
+
+def test_a_compiled_graph_checks_values_too() -> None:
+    divide = torch.compile(lambda a, b: a // b + 1, backend="tpu")
+    assert divide(WHOLE.to("tpu"), torch.tensor([2, 3], device="tpu")).tolist() == [4, -2]
+    divide(WHOLE.to("tpu"), ZERO.to("tpu"))
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.accelerator.synchronize()
+    invert = torch.compile(torch.linalg.inv, backend="tpu")
+    assert invert(2 * torch.eye(2, device="tpu")).tolist() == [[0.5, 0.0], [0.0, 0.5]]
+    invert(torch.zeros(2, 2, device="tpu"))
+    with pytest.raises(torch.linalg.LinAlgError):
+        torch.accelerator.synchronize()
+
+
+def test_numbers_of_random_operators() -> None:
+    refused: list[Callable[[torch.Tensor], Any]] = [
+        lambda x: x.cauchy_(0, -1),
+        lambda x: x.exponential_(-1),
+        lambda x: x.geometric_(1),
+        lambda x: x.log_normal_(0, 0),
+        lambda x: x.normal_(0, -1),
+        lambda x: x.uniform_(3, 1),
+        lambda x: x.bernoulli_(2.0),
+        lambda x: x.random_(3, 1),
+        lambda x: torch.normal(1.0, -1.0, (2,), device=x.device),
+    ]
+    for function in refused:
+        both_refuse(lambda device, function=function: function(torch.ones(3, device=device)), RuntimeError)

@@ -122,3 +122,61 @@ def test_masked_and_indexed_assignment() -> None:
         return a
 
     agree(write)
+
+
+def test_out_decides_the_dtype_of_a_running_sum() -> None:
+    def write(device: str) -> Any:
+        x = torch.tensor([1.5, 2.5, 3.0], device=device)
+        return [
+            function(x, 0, out=torch.zeros(shape, dtype=torch.int64, device=device))
+            for function, shape in ((torch.cumsum, 3), (torch.cumprod, 3), (torch.sum, ()), (torch.prod, ()))
+        ]
+
+    agree(write)
+
+
+def test_out_that_is_resized_gets_the_strides_of_the_cpu() -> None:
+    def strides(device: str) -> Any:
+        x = (torch.arange(9.0, device=device).reshape(3, 3) + torch.eye(3, device=device) * 9).t()
+        targets = [torch.empty(0, device=device) for _ in range(3)]
+        torch.add(x, 1, out=targets[0])
+        torch.linalg.inv(x, out=targets[1])
+        torch.exp(x[:, :2], out=targets[2])
+        kept = torch.empty(3, device=device)[::2].resize_(2)
+        return [t.stride() for t in (*targets, kept)], targets
+
+    agree(strides)
+
+
+def test_out_of_the_wrong_dtype() -> None:
+    def x(device: str) -> torch.Tensor:
+        return torch.arange(4, device=device)
+
+    both_refuse(lambda d: torch.isin(x(d), x(d), out=torch.zeros(4, device=d)), RuntimeError)
+    both_refuse(lambda d: torch.multinomial(x(d).float(), 2, out=torch.zeros(2, device=d)), RuntimeError)
+    both_refuse(lambda d: torch.nonzero(x(d), out=torch.zeros(3, 1, device=d)), RuntimeError)
+    both_refuse(lambda d: torch.cat([x(d).float(), x(d).float()], out=torch.zeros(8, dtype=torch.int64, device=d)), TypeError)
+
+
+def test_out_beside_what_an_operator_updates() -> None:
+    def normalize(device: str) -> Any:
+        x = torch.arange(12.0, device=device).reshape(2, 3, 2)
+        running = torch.zeros(3, device=device), torch.ones(3, device=device)
+        out = [torch.empty(0, device=device), torch.empty(3, device=device), torch.empty(3, device=device)]
+        torch.native_batch_norm(x, None, None, *running, True, 0.5, 0.1, out=tuple(out))
+        return out, running
+
+    agree(normalize)
+
+
+def test_copies_that_read_the_storage() -> None:
+    def read(device: str) -> Any:
+        x = torch.arange(12.0, device=device).reshape(3, 4)[:, 1::2]
+        return (
+            torch.as_strided_copy(x, (3, 2), (2, 1)),
+            torch.as_strided_copy(x, (2,), (3,), 2),
+            torch.as_strided_scatter(x, torch.full((2,), -1.0, device=device), (2,), (4,)),
+            torch.as_strided_scatter(x, torch.full((2,), -1.0, device=device), (2,), (4,), 3),
+        )
+
+    agree(read)

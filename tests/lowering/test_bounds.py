@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.lowering.replay import call
-from tpu_lab.lowering.bounds import CHECKS, out_of_range
+from tpu_lab.lowering.bounds import CHECKS, values_checked
 from tpu_lab.lowering.registry import Lowering, all_lowerings
 
 TABLE = torch.arange(12.0).reshape(3, 4)
@@ -31,10 +31,10 @@ def overload(name: str) -> Any:
 
 
 def flagged(name: str, *args: Any, **kwargs: Any) -> bool:
-    check = out_of_range(name)
+    check = values_checked(name)
     assert check is not None
     flag = call(Lowering(name, check, frozenset(), (), frozenset(), False, False), overload(name), args, kwargs)
-    assert flag.shape == () and flag.dtype == np.bool_
+    assert flag.shape == () and flag.dtype == np.uint8
     return bool(flag)
 
 
@@ -105,9 +105,9 @@ def test_narrow_index_dtypes_and_empty_indices() -> None:
         assert agree("index_select", TABLE, 1, torch.tensor([4], dtype=dtype))
         assert not agree("index_select", TABLE, 1, torch.tensor([], dtype=dtype))
     with jax.enable_x64(True):
-        assert not out_of_range("index.Tensor")(jax.numpy.ones(300), [jax.numpy.asarray(np.array([200], np.uint8))])  # type: ignore[misc]
+        assert not values_checked("index.Tensor")(jax.numpy.ones(300), [jax.numpy.asarray(np.array([200], np.uint8))])  # type: ignore[misc]
 
 
 def test_every_check_belongs_to_a_lowering() -> None:
     assert CHECKS.keys() <= all_lowerings().keys()
-    assert out_of_range("add.Tensor") is None
+    assert values_checked("add.Tensor") is None

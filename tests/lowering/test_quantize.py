@@ -125,3 +125,22 @@ def test_every_operator_of_the_namespace_is_served() -> None:
     }
     missing = {n.removeprefix("quantized_decomposed::") for n in names if n not in all_lowerings()}
     assert missing == {"_choose_qparams_per_token_asymmetric_impl", "fake_quant_per_channel", "convert_element_type.no_fuse"}
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("limits", [(0, 255), (-128, 127)])
+@pytest.mark.parametrize("observed", [0, 1])
+def test_moving_average_observer(per_row: bool, symmetric: bool, limits: tuple[int, int], observed: int) -> None:
+    def steps(device: str) -> list[torch.Tensor]:
+        count = 3 if per_row else 1
+        x = torch.linspace(-4, 9, 12).reshape(3, 4)
+        fresh = torch.full((count,), torch.inf), torch.full((count,), -torch.inf), torch.ones(count), torch.zeros(count, dtype=torch.int32)
+        state = [t.to(device) for t in fresh]
+        flags = torch.tensor([observed], device=device), torch.tensor([1], device=device)
+        for factor in (1, 3):
+            value, mask = torch._fused_moving_avg_obs_fq_helper((x * factor).to(device), *flags, *state, 0.1, *limits, 0, per_row, symmetric)
+        return [t.cpu() for t in (value, mask, *state)]
+
+    for actual, expected in zip(steps("tpu"), steps("cpu"), strict=True):
+        torch.testing.assert_close(actual, expected)

@@ -1,7 +1,7 @@
-"""Index checks that have not been read yet: a bad index becomes an IndexError at the next read at the latest.
+"""Checks of values that have not been read yet: a bad index, divisor or probability becomes an error at the next read at the latest.
 
-A program that indexes by a tensor also returns one bool, "some index is outside". Reading it at once would stall the
-device after each operator, so it waits here until the host reads something anyway.
+A program whose operators refuse some values also returns one number, 0 or what is wrong (`lowering.bounds.Complaint`).
+Reading it at once would stall the device after each operator, so it waits here until the host reads something anyway.
 """
 
 from __future__ import annotations
@@ -9,18 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+import torch
 
+from ..lowering.bounds import Complaint
 from . import forks
 
 _KEEP = 64
-_pending: list[tuple[Any, str, str, Callable[[str, str], Exception]]] = []
+_pending: list[tuple[Any, str, str, Callable[[str, str], Exception] | None]] = []
+_ERRORS: dict[Complaint, tuple[type[Exception], str]] = {
+    Complaint.INDEX: (IndexError, "index out of range{where}. Every index must lie within the size of the dimension it selects from."),
+    Complaint.PLACE: (RuntimeError, "index out of range{where}. Every index must lie within the size of the dimension it selects from."),
+    Complaint.PROBABILITY: (
+        RuntimeError,
+        "a probability, rate, weight or standard deviation outside its range{where}. Probabilities and targets lie between 0 and 1, "
+        "weights are finite, not negative, and not all zero.",
+    ),
+    Complaint.DIVISOR: (RuntimeError, "ZeroDivisionError: whole numbers divided by zero{where}. Mask the zeros, or divide floating numbers."),
+    Complaint.SINGULAR: (
+        torch.linalg.LinAlgError,  # type: ignore[attr-defined]  # torch documents it under this name
+        "the matrix is singular or not positive definite{where}. Add a small multiple of the identity, or use the `_ex` form, which tells by `info`.",
+    ),
+    Complaint.ASSERTION: (RuntimeError, "an assertion on a tensor failed{where}. `torch._assert_async` wants a value that is not zero."),
+}
 
 
-def bad_index(op: str, line: str) -> Exception:
-    """The error for an index outside its dimension."""
-    where = f" (called at {line})" if line else ""
-    return IndexError(f"{op}: index out of range{where}. Every index must lie within the size of the dimension it selects from.")
+def error_of(code: int, op: str, line: str) -> Exception:
+    """The exception for what a check found in operator `op` called at `line`."""
+    kind, text = _ERRORS[Complaint(code)]
+    return kind(f"{op}: {text.format(where=f' (called at {line})' if line else '')}")
 
 
 def false_assertion(message: str, line: str) -> Exception:
@@ -28,10 +44,10 @@ def false_assertion(message: str, line: str) -> Exception:
     return RuntimeError(message)
 
 
-def defer(flag: Any, op: str, line: str, error: Callable[[str, str], Exception] = bad_index) -> None:
-    """Remembers a check (a bool array, True: failed) of operator `op` called at `line`; looks at the oldest ones once many wait.
+def defer(flag: Any, op: str, line: str, error: Callable[[str, str], Exception] | None = None) -> None:
+    """Remembers a check (a 0-d array, 0 if all is well) of operator `op` called at `line`; looks at the oldest ones once many wait.
 
-    `error` makes the exception from `op` and `line`; for `false_assertion`, `op` is the assertion's message.
+    `error` makes the exception from `op` and `line` instead of `error_of`; for `false_assertion`, `op` is the assertion's message.
     """
     _pending.append((flag, op, line, error))
     if len(_pending) > _KEEP:
@@ -39,15 +55,16 @@ def defer(flag: Any, op: str, line: str, error: Callable[[str, str], Exception] 
 
 
 def settle() -> None:
-    """Raises the error of the first pending check that failed (IndexError, RuntimeError of an assertion); forgets all of them."""
+    """Raises the error of the first pending check that failed (`error_of`, or that of an assertion); forgets all of them."""
     if not _pending:
         return
     forks.raise_in_child()
     waiting = _pending[:]
     del _pending[: len(waiting)]
     for flag, op, line, error in waiting:
-        if np.asarray(flag):
-            raise error(op, line)
+        code = int(flag)
+        if code:
+            raise error_of(code, op, line) if error is None else error(op, line)
 
 
 def pending() -> Any:

@@ -55,8 +55,10 @@ def empty_strided(size: Any, stride: Any, dtype: Any = None, layout: Any = None,
 
 
 def resize_(self: torch.Tensor, size: Any, memory_format: Any = None) -> torch.Tensor:
-    """`tensor.resize_`: keeps the storage's contents; what is new reads as zeros."""
+    """`tensor.resize_`: keeps the storage's contents; what is new reads as zeros. A tensor of that size stays as it is."""
     size = tuple(size)
+    if memory_format is None and size == tuple(self.shape):
+        return self
     stride = contiguous_stride(size)
     if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
         stride = torch.empty(size, device="meta", memory_format=memory_format).stride()

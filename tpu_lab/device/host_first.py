@@ -60,7 +60,7 @@ def can_run_on_host(plan: Plan) -> bool:
     """True if torch's CPU kernel gives the operator's values: not for random ones, nor where the CPU has no kernel."""
     if plan.host_kernel is None:
         lowering, name = plan.lowering, plan.op.name()
-        fits = lowering is not None and not lowering.random and not lowering.mutates and bounds.out_of_range(lowering.overload) is None
+        fits = lowering is not None and not lowering.random and not lowering.mutates and bounds.values_checked(lowering.overload) is None
         plan.host_kernel = fits and (internals.has_backend_kernel(name, "CPU") or internals.has_backend_kernel(name, "CompositeExplicitAutograd"))
     return plan.host_kernel
 

@@ -39,8 +39,9 @@ _READ = frozenset({"copy_", "_to_copy", "_copy_from", "_local_scalar_dense", "eq
 """Those that look at contents, and so may lose a race."""
 _NEVER = frozenset(
     {"_unsafe_view", "empty_like", "new_empty", "new_empty_strided", "lift", "copy", "_to_copy", "empty.names", "empty_permuted", "resize"}
+    | {"_linalg_check_errors"}
 )
-"""Overloads whose composite in torch is better than a program: they only make tensors or views."""
+"""Overloads whose composite in torch is better than a program: they only make tensors or views, or word an error by values they read."""
 
 _libraries: list[Any] = []
 

@@ -43,6 +43,20 @@ def conj_physical_(self: torch.Tensor) -> torch.Tensor:
     return self.copy_(self.conj()) if self.is_complex() else self
 
 
+def as_strided_copy(self: torch.Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> torch.Tensor:
+    """`as_strided_copy`: reads the storage, of which a lowering would see only what the operand shows."""
+    return self.as_strided(size, stride, storage_offset).clone(memory_format=torch.contiguous_format)
+
+
+def as_strided_scatter(self: torch.Tensor, src: torch.Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> torch.Tensor:
+    """`as_strided_scatter`: `src` written into a copy of the whole storage."""
+    count = buffer_of(self).nbytes // self.element_size()
+    storage = self.as_strided((count,), (1,), 0).clone()
+    result = storage.as_strided(self.shape, self.stride(), self.storage_offset())
+    result.as_strided(size, stride, self.storage_offset() if storage_offset is None else storage_offset).copy_(src)
+    return result
+
+
 def fused_sdp_choice(*args: Any, **kwargs: Any) -> int:
     """`_fused_sdp_choice`: the overrideable form, which is one lowering forward and one backward."""
     return int(torch.nn.attention.SDPBackend.OVERRIDEABLE.value)
@@ -83,13 +97,18 @@ OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "is_set_to": is_set_to,
     "record_stream": record_stream,
     "conj_physical_": conj_physical_,
+    "as_strided_copy": as_strided_copy,
+    "as_strided_scatter": as_strided_scatter,
     "_fused_sdp_choice": fused_sdp_choice,
     "_nested_tensor_from_mask_left_aligned": nested_from_mask_is_left_aligned,
     "_has_same_storage_numel": sized(torch.ops.aten._has_same_storage_numel.default),
     "_new_zeros_with_same_feature_meta": sized(torch.ops.aten._new_zeros_with_same_feature_meta.default),
     **{
         name: data_dependent(getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default"))
-        for name in ("nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave.Tensor")
+        for name in (
+            *("nonzero", "nonzero.out", "masked_select", "masked_select.out", "bincount", "repeat_interleave.Tensor"),
+            *("_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"),
+        )
     },
     **{op.name().removeprefix("aten::"): function for op, function in DECOMPOSITIONS.items()},
 }

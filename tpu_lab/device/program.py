@@ -35,7 +35,7 @@ class FreshResult:
 class Traced:
     """A program not yet compiled. Inputs: the `needed` storages, offsets and numbers, the random state.
 
-    Results in order: fresh ones, the new contents of `written` storages, then the index check.
+    Results in order: fresh ones, the new contents of `written` storages, then the check of values.
     """
 
     function: Callable[..., list[jax.Array]]
@@ -199,13 +199,20 @@ def bind(plan: Plan, call: Call, storages: Sequence[jax.Array], inputs: Sequence
             positional.append(value_of(slot, argument.kind))
     if plan.out:
         rest = [a for a in plan_for(plan.functional).arguments if a.keyword_only and a.name not in NOT_PASSED]
-        named = {a.name: a.default for a in rest} | dtype_of_target(plan, call) | named
+        named = {a.name: a.default for a in rest} | named | dtype_of_target(plan, call)
     return positional, named
 
 
+_TARGET_DECIDES = frozenset({"cumsum", "cumprod", "sum", "nansum", "prod", "mean"})
+"""Reductions that compute in the dtype of their `out=` target unless they are given another."""
+
+
 def dtype_of_target(plan: Plan, call: Call) -> dict[str, Any]:
-    """The `dtype` of a factory's functional form, which its `out=` form leaves to the tensor it is given; empty where there is none."""
-    if not plan.out or all(a.name != "dtype" for a in plan_for(plan.functional).arguments) or any(a.name == "dtype" for a in plan.arguments):
+    """The `dtype` that an `out=` form leaves to the tensor it is given: that of a factory, or of a reduction without one; else empty."""
+    if not plan.out or all(a.name != "dtype" for a in plan_for(plan.functional).arguments):
+        return {}
+    stated = [s for a, s in zip(plan.arguments, call.slots, strict=True) if a.name == "dtype"]
+    if stated and (plan.functional_base not in _TARGET_DECIDES or stated[0] is not None):
         return {}
     return {"dtype": next(s.dtype for a, s in zip(plan.arguments, call.slots, strict=True) if a.name in plan.out)}
 
@@ -218,9 +225,9 @@ def flatten(result: Any) -> list[Any]:
 
 
 def written_slots(plan: Plan, call: Call) -> list[TensorSlot]:
-    """The tensors a call writes to, in schema order (lists opened)."""
+    """The tensors a call writes to (lists opened): `out=` targets, then the others, each in schema order."""
     found: list[TensorSlot] = []
-    for argument, slot in zip(plan.arguments, call.slots, strict=True):
+    for argument, slot in sorted(zip(plan.arguments, call.slots, strict=True), key=lambda pair: pair[0].name not in plan.out):
         if argument.written and slot is not None:
             found += [s for s in (slot if isinstance(slot, tuple) else (slot,)) if isinstance(s, TensorSlot)]
     return found
@@ -237,7 +244,7 @@ def trace(plan: Plan, call: Call, lowering: Lowering, metas: Sequence[torch.Tens
     read_before = {s.storage for s in _tensor_slots(call.slots, plan, {*plan.out, *lowering.unread})}
     partly = {s.storage for s in written if not covers(s, call.layouts[s.storage].count)}
     needed = tuple(i for i in range(len(call.layouts)) if i in read_before or i in partly)
-    check = bounds.out_of_range(lowering.overload)
+    check = bounds.values_checked(lowering.overload, [to_jax(s.dtype) for s in _tensor_slots(call.slots, plan, set(plan.out))])
     steps = 0
 
     def function(*arrays: jax.Array) -> list[jax.Array]:

@@ -61,8 +61,8 @@ def refuse_mixed_dtypes(plan: Plan, call: Call) -> None:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if name in ("index", "index_put"):
         _refuse_index_dtypes(plan, call)
-    if name == "masked_fill" and operands[1][1].dtype is not torch.bool:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {_type_name(operands[1][1].dtype)}")
+    if name in ("masked_fill", "masked_scatter") and operands[1][1].dtype is not torch.bool:
+        raise RuntimeError(f"{name}_ only supports boolean masks, but got mask with dtype {_type_name(operands[1][1].dtype)}")
     text = _ONE_DTYPE.get(name)
     if text is None:
         return
@@ -150,6 +150,8 @@ def checking(plan: Plan, serve: Callable[..., Any]) -> Callable[..., Any]:
             return serve(self, *args, **kwargs)
 
         return like
+    if plan.functional_base in _PARAMETERS or _is_division(plan):
+        return _looking_at_numbers(plan, serve)
     place = _IN_RANGE.get(plan.name)
     if place is None:
         return serve
@@ -160,3 +162,58 @@ def checking(plan: Plan, serve: Callable[..., Any]) -> Callable[..., Any]:
         return serve(self, *args, **kwargs)
 
     return in_range
+
+
+_PARAMETERS: dict[str, tuple[str, Callable[..., bool], str]] = {
+    "cauchy": ("sigma", lambda sigma: sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma={0}"),
+    "exponential": ("lambd", lambda rate: rate > 0, "exponential_ expects lambda > 0.0, but found lambda={0}"),
+    "geometric": ("p", lambda p: 0 < p < 1, "geometric_ expects p to be in (0, 1), but got p={0}"),
+    "log_normal": ("std", lambda std: std > 0, "log_normal_ expects std > 0.0, but found std={0}"),
+    "normal_functional": ("std", lambda std: std >= 0, "normal expects std >= 0.0, but found std {0}"),
+    "normal": ("std", lambda std: isinstance(std, torch.Tensor) or std >= 0, "normal expects std >= 0.0, but found std {0}"),
+    "uniform": ("from,to", lambda low, high: low <= high, "uniform_ expects to return a [from, to) range, but found from={0} > to={1}"),
+    "random": (
+        "from,to",
+        lambda low, high: high is None or (low or 0) < high,
+        "random_ expects 'from' to be less than 'to', but got from={0} >= to={1}",
+    ),
+    "bernoulli": ("p", lambda p: p is None or isinstance(p, torch.Tensor) or 0 <= p <= 1, "bernoulli_ expects p to be in [0, 1], but got p={0}"),
+}
+"""Random operators by functional name: their numbers, what these have to satisfy, and what ATen says otherwise."""
+
+
+def _is_division(plan: Plan) -> bool:
+    """True for operators that refuse a Python 0 as the divisor of whole numbers."""
+    return plan.functional_base in ("floor_divide", "remainder", "fmod") or (plan.functional_base == "div" and "_mode" in plan.name)
+
+
+def _looking_at_numbers(plan: Plan, serve: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that refuses Python numbers, which are not part of the program, before it runs."""
+    places = {a.name: (i, a.default) for i, a in enumerate(plan.arguments)}
+
+    def number(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        place, default = places.get(name, (len(args), None))
+        return args[place] if place < len(args) else kwargs.get(name, default)
+
+    if _is_division(plan):
+
+        def dividing(*args: Any, **kwargs: Any) -> Any:
+            divisor = number("other", args, kwargs)
+            if divisor.__class__ is int and divisor == 0 and _is_whole(args[0]) and (plan.functional_base != "div" or kwargs.get("rounding_mode")):
+                raise RuntimeError("ZeroDivisionError")
+            return serve(*args, **kwargs)
+
+        return dividing
+    names, fine, text = _PARAMETERS[plan.functional_base]
+
+    def drawing(*args: Any, **kwargs: Any) -> Any:
+        given = [number(name, args, kwargs) for name in names.split(",")]
+        if not fine(*given):
+            raise RuntimeError(text.format(*given))
+        return serve(*args, **kwargs)
+
+    return drawing
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.dtype.is_floating_point and not value.dtype.is_complex

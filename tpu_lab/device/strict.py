@@ -267,11 +267,12 @@ def wait(outputs: Sequence[jax.Array]) -> None:
 
 
 def check(plan: Plan, flag: jax.Array) -> None:
-    """Settles an index check now (blocking modes) or at the next read."""
+    """Settles a check of values now (blocking modes) or at the next read."""
     line = memory.user_line()
     if modes.blocking or (events.observer is not None and events.observer.blocking):
-        if bool(flag):
-            raise checks.bad_index(plan.aten, line)
+        code = int(flag)
+        if code:
+            raise checks.error_of(code, plan.aten, line)
         return
     checks.defer(flag, plan.aten, line)
 
@@ -299,20 +300,26 @@ def fit_outputs(plan: Plan, call: Call, metas: Sequence[torch.Tensor | None]) ->
     slots = written_slots(plan, call)
     outs = [v for a, v in zip(plan.arguments, call.arguments, strict=True) if a.name in plan.out]
     flat = [t for v in outs for t in (v if isinstance(v, (list, tuple)) else (v,))]
-    resized = fit_targets(wanted, flat)
+    resized = fit_targets(wanted, flat, _REFUSAL.get(plan.functional_base, RuntimeError))
     if resized or any(tuple(s.size) != tuple(o.shape) for s, o in zip(slots, flat, strict=False)):
         raise Resized
 
 
-def fit_targets(results: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) -> bool:
-    """Gives `out=` targets the size of the results. Raises RuntimeError for a dtype that cannot be cast; returns whether one was resized."""
+_REFUSAL: dict[str, type[Exception] | None] = {"cat": TypeError, "bernoulli": None}
+"""What ATen raises for a target that cannot hold the result's dtype, where it is not RuntimeError; None: it takes every target."""
+
+
+def fit_targets(results: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], refusal: type[Exception] | None = RuntimeError) -> bool:
+    """Gives `out=` targets the size of the results. Raises `refusal` for a dtype that cannot be cast; returns whether one was resized."""
     for result, out in zip(results, targets, strict=False):
-        if not torch.can_cast(result.dtype, out.dtype):
-            raise RuntimeError(f"result type {_name(result.dtype)} can't be cast to the desired output type {_name(out.dtype)}")
+        if refusal is not None and not torch.can_cast(result.dtype, out.dtype):
+            raise refusal(f"result type {_name(result.dtype)} can't be cast to the desired output type {_name(out.dtype)}")
     resized = False
     for result, out in zip(results, targets, strict=False):
         if tuple(out.shape) != tuple(result.shape):
             internals.resize_out(out, result.shape)
+            if result.stride() != out.stride() and tensors.extent(tuple(result.shape), result.stride()) == result.numel():
+                out.as_strided_(result.shape, result.stride())  # a target that PyTorch sizes also gets the strides PyTorch chooses
             resized = True
     return resized
 

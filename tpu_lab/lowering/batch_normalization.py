@@ -93,6 +93,18 @@ def native_batch_norm(
     return *_inference(input, weight, bias, running_mean, running_var, eps), running_mean, running_var
 
 
+@lowering("batch_norm_update_stats", mutates=("running_mean", "running_var"))
+def batch_norm_update_stats(input: Array, running_mean: Array | None, running_var: Array | None, momentum: Number) -> tuple[Array | None, ...]:
+    """Mean and variance [C] of input [N, C, *], then the moved running statistics."""
+    x = widened(input)
+    mean = jnp.mean(x, axis=_axes(x))
+    centered = x - _per_channel(mean, x)
+    total = jnp.sum(centered * centered, axis=_axes(x))
+    count = x.size // max(x.shape[1], 1)
+    unbiased = total / jnp.array(count - 1, x.dtype)
+    return mean, total / jnp.array(count, x.dtype), _moved(running_mean, mean, momentum), _moved(running_var, unbiased, momentum)
+
+
 @lowering("_native_batch_norm_legit.no_stats")
 def native_batch_norm_no_stats(
     input: Array, weight: Array | None, bias: Array | None, training: bool, momentum: Number, eps: Number

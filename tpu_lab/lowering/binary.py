@@ -1,7 +1,7 @@
 """Elementwise arithmetic of two and three operands.
 
 Sources: the ATen schemas and PyTorch's documentation for the meaning, CPU PyTorch for every edge value. Integer division
-by zero, an error on PyTorch's CPU, gives an unspecified number here as on its other devices.
+by zero, an error on PyTorch's CPU, gives an unspecified number here and an error by its check in `bounds`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ def add(a: Operand, b: Operand, alpha: Number) -> Array:
     """a + alpha b; of bools their disjunction."""
     x, y = _exact_numbers(a, b)
     return x | (y & alpha.to(x.dtype)) if x.dtype == np.bool_ else x + _scaled(y, alpha)
+
+
+@lowering("_add_relu.Tensor", "_add_relu.Scalar")
+def add_relu(a: Operand, b: Operand, alpha: Number) -> Array:
+    """max(a + alpha b, 0)."""
+    total = add(a, b, alpha)
+    return jnp.maximum(total, total.dtype.type(0))
 
 
 @lowering("sub.Tensor", "sub.Scalar")

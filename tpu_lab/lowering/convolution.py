@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 from jax import Array
@@ -113,3 +113,54 @@ def conv_tbc(self: Array, weight: Array, bias: Array, pad: int) -> Array:
     window = Window.of(1, (1,), (pad,), (1,), 1)
     y = forward(self.transpose(1, 2, 0), weight.transpose(2, 1, 0), window).transpose(2, 0, 1)
     return cast(y + cast(bias, y.dtype), self.dtype)
+
+
+@lowering("_slow_conv2d_forward", "slow_conv3d_forward")
+def slow_conv(self: Array, weight: Array, kernel_size: Sequence[int], bias: Array | None, stride: Sequence[int], padding: Sequence[int]) -> Array:
+    """The convolutions that PyTorch's CPU kernels go through, called by themselves."""
+    return convolution(self, weight, bias, stride, padding, (1,), False, (0,), 1)
+
+
+@lowering("slow_conv_dilated2d", "slow_conv_dilated3d")
+def slow_conv_dilated(
+    self: Array,
+    weight: Array,
+    kernel_size: Sequence[int],
+    bias: Array | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Array:
+    return _batched(self, len(kernel_size), lambda x: convolution(x, weight, bias, stride, padding, dilation, False, (0,), 1))
+
+
+@lowering("slow_conv_transpose2d", "slow_conv_transpose3d")
+def slow_conv_transpose(
+    self: Array,
+    weight: Array,
+    kernel_size: Sequence[int],
+    bias: Array | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Array:
+    return _batched(self, len(kernel_size), lambda x: convolution(x, weight, bias, stride, padding, dilation, True, output_padding, 1))
+
+
+def _batched(x: Array, rank: int, apply: Callable[[Array], Array]) -> Array:
+    """`apply` on x [N, C, *spatial], or on x [C, *spatial] as a batch of one."""
+    return apply(x) if x.ndim == rank + 2 else apply(x[None])[0]
+
+
+@lowering("_slow_conv2d_backward.output_mask")
+def slow_conv2d_backward(
+    grad_output: Array,
+    self: Array,
+    weight: Array,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_mask: Sequence[bool],
+) -> Gradients:
+    return convolution_backward_overrideable(grad_output, self, weight, stride, padding, (1,), False, (0,), 1, output_mask)

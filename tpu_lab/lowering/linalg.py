@@ -56,6 +56,12 @@ def cholesky_ex(self: Array, *, upper: bool, check_errors: bool) -> tuple[Array,
     return adjoint(factor) if upper else factor, jnp.where(failed, info, np.int32(0))
 
 
+@lowering("cholesky")
+def cholesky(self: Array, upper: bool) -> Array:
+    """The factor alone (the older operator); a matrix that has none is found by its check in `bounds`."""
+    return cholesky_ex(self, upper=upper, check_errors=False)[0]
+
+
 def _first_bad_minor(matrix: Array) -> Array:
     """The 1-based number of the first pivot that is not positive in a column-by-column factorization; runs only after a failure."""
     n = matrix.shape[-1]

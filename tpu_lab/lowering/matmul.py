@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+import torch
 from jax import Array, lax
 
+from .dtypes import to_jax
 from .precision import matmul_precision
 from .promotion import Number, cast, is_integral, opmath, result_dtype
 from .registry import find, lowering
@@ -166,3 +168,37 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
 def int_mm(self: Array, mat2: Array) -> Array:
     """int8 [m, k] @ int8 [k, n] in int32."""
     return product(self, mat2)
+
+
+@lowering("_weight_int8pack_mm")
+def weight_int8pack_mm(self: Array, mat2: Array, scales: Array) -> Array:
+    """self [m, k] by int8 weights [n, k], each row of which counts `scales` [n] times."""
+    found = product(self, cast(mat2, self.dtype).T)
+    return cast(found * cast(scales, found.dtype), self.dtype)
+
+
+@lowering("_compute_linear_combination")
+def compute_linear_combination(input: Array, coefficients: Array) -> Array:
+    """Row i of the result is the sum of `input` [m, *], each by its number in coefficients [n, m]."""
+    found = product(coefficients, input.reshape(input.shape[0], -1))
+    return cast(found, input.dtype).reshape(coefficients.shape[0], *input.shape[1:])
+
+
+@lowering("_scaled_mm")
+def scaled_mm(
+    self: Array,
+    mat2: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None,
+    scale_result: Array | None,
+    out_dtype: torch.dtype | None,
+    use_fast_accum: bool,
+) -> Array:
+    """8-bit floats [m, k] @ [k, n] in float32, times the scales of both (one each, or [m, 1] and [1, n]), plus bias [n]."""
+    found = _plain(self.astype(np.float32), mat2.astype(np.float32)) * scale_a * scale_b
+    if bias is not None:
+        found = found + bias.astype(np.float32)
+    if scale_result is not None and out_dtype is not None and out_dtype.itemsize == 1:
+        found = found * scale_result
+    return cast(found, self.dtype if out_dtype is None else to_jax(out_dtype))

@@ -152,3 +152,24 @@ def fused_rms_norm_backward(
     if output_mask[1] and weight is not None:
         grad_weight = cast(jnp.sum(grad * x_hat, axis=tuple(range(split)), dtype=x.dtype), weight.dtype)
     return grad_input, grad_weight
+
+
+def _others(v: Array, dim: int) -> tuple[int, ...]:
+    return tuple(d for d in range(v.ndim) if d != dim % v.ndim)
+
+
+@lowering("_weight_norm_interface")
+def weight_norm(v: Array, g: Array, dim: int) -> tuple[Array, Array]:
+    """`v` scaled so that its slices along `dim` have the norms `g` [.., n, ..], and the norms it had."""
+    wide = widened(v)
+    norms = jnp.sqrt(jnp.sum(wide * wide, axis=_others(v, dim), keepdims=True))
+    return cast(wide * (widened(g) / norms), v.dtype), norms
+
+
+@lowering("_weight_norm_interface_backward")
+def weight_norm_backward(grad_w: Array, saved_v: Array, saved_g: Array, saved_norms: Array, dim: int) -> tuple[Array, Array]:
+    """The gradients of `v` and `g`."""
+    grad, v, g, norms = (widened(x) for x in (grad_w, saved_v, saved_g, saved_norms))
+    along = jnp.sum(grad * v, axis=_others(v, dim), keepdims=True)
+    by_v = g / norms * (grad - v * (along / (norms * norms)))
+    return cast(by_v, saved_v.dtype), cast(along / norms, saved_g.dtype)

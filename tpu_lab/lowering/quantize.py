@@ -121,3 +121,70 @@ def learnable_per_channel_backward(
     by_input, by_scale, by_zero_point = _learnable_gradients(grad, self, steps, origins, quant_min, quant_max, grad_factor)
     others = tuple(d for d in range(self.ndim) if d != axis % self.ndim)
     return by_input, jnp.sum(by_scale, axis=others), jnp.sum(by_zero_point, axis=others)
+
+
+_SMALLEST_SCALE = 6.1e-5
+"""Below it PyTorch's CPU kernel (FBGEMM's choice of parameters) takes this scale and widens the range."""
+
+
+def _grid_of(low: Array, high: Array, quant_min: int, quant_max: int, symmetric: bool) -> tuple[Array, Array]:
+    """Scale (float32) and zero point (int32) for values from `low` to `high`, as FBGEMM chooses them; the range is widened to hold 0."""
+    low, high = (cast(v, np.dtype(np.float64)) for v in (low, high))
+    levels = quant_max - quant_min
+    both_signs = (low < 0) & (high > 0) if symmetric else jnp.zeros(low.shape, np.bool_)
+    unit = jnp.maximum(jnp.abs(low / -(levels // 2 + 1)), jnp.abs(high / (levels // 2)))
+    low, high = jnp.where(both_signs, -unit * (levels // 2 + 1), low), jnp.where(both_signs, unit * (levels // 2), high)
+    low, high = jnp.minimum(low, 0), jnp.maximum(high, 0)
+    scale = cast((high - low) / levels, np.dtype(np.float32))
+    scale = jnp.where((scale == 0) | jnp.isinf(1 / scale), np.float32(0.1), scale)
+    small, wanted = scale < _SMALLEST_SCALE, _SMALLEST_SCALE * levels
+    factor = _SMALLEST_SCALE / cast(scale, np.dtype(np.float64))
+    wider = jnp.where(low == 0, 0, jnp.where(high == 0, -wanted, low * factor)), jnp.where(low == 0, wanted, high * factor)
+    low, high = jnp.where(small, wider[0], low), jnp.where(small, wider[1], high)
+    scale = jnp.where(small, np.float32(_SMALLEST_SCALE), scale)
+    step = cast(scale, np.dtype(np.float64))
+    from_low, from_high = quant_min - low / step, quant_max - high / step
+    nearer = abs(quant_min) - jnp.abs(low / step) < abs(quant_max) - jnp.abs(high / step)
+    origin = jnp.where(both_signs, (quant_min + quant_max) / 2, jnp.where(nearer, from_low, from_high))
+    return scale, jnp.clip(_rounded(origin), quant_min, quant_max).astype(np.int32)
+
+
+@lowering("_fused_moving_avg_obs_fq_helper", mutates=("running_min", "running_max", "scale", "zero_point"))
+def moving_average_observer(
+    self: Array,
+    observer_on: Array,
+    fake_quant_on: Array,
+    running_min: Array,
+    running_max: Array,
+    scale: Array,
+    zero_point: Array,
+    averaging_const: Number,
+    quant_min: int,
+    quant_max: int,
+    ch_axis: int,
+    per_row_fake_quant: bool,
+    symmetric_quant: bool,
+) -> tuple[Array, ...]:
+    """Moves the observed range towards that of `self` where `observer_on`; where `fake_quant_on` takes the grid from it and fake-quantizes.
+
+    Returns value, mask, and the four moved statistics.
+    """
+    others = tuple(d for d in range(self.ndim) if d != ch_axis % self.ndim) if per_row_fake_quant else None
+    observed, quantized = observer_on.reshape(()) != 0, fake_quant_on.reshape(()) != 0
+    factor = averaging_const.to(running_min.dtype)
+
+    def moved(old: Array, seen: Array) -> Array:
+        new = jnp.where(jnp.isinf(old), seen, old + factor * (seen - old))
+        return jnp.where(observed, new.reshape(old.shape), old)
+
+    shape = (self.shape[ch_axis],) if per_row_fake_quant else running_min.shape
+    old_min, old_max = (v if v.size else jnp.full(shape, fill, v.dtype) for v, fill in ((running_min, np.inf), (running_max, -np.inf)))
+    low = moved(old_min, cast(jnp.min(self, axis=others).reshape(shape), running_min.dtype))
+    high = moved(old_max, cast(jnp.max(self, axis=others).reshape(shape), running_max.dtype))
+    step, origin = _grid_of(low, high, quant_min, quant_max, symmetric_quant)
+    new_scale = jnp.where(quantized, step.reshape(scale.shape), scale).astype(scale.dtype)
+    new_zero = jnp.where(quantized, origin.reshape(zero_point.shape), zero_point).astype(zero_point.dtype)
+    rank = self.ndim
+    grid = (along(new_scale, ch_axis, rank), along(new_zero, ch_axis, rank)) if per_row_fake_quant else (new_scale.reshape(()), new_zero.reshape(()))
+    value, mask = _fake_quantize(self, *grid, quant_min, quant_max)
+    return jnp.where(quantized, value, self), mask | ~quantized, low, high, new_scale, new_zero

@@ -167,6 +167,16 @@ def cummin(self: Array, dim: int) -> tuple[Array, Array]:
     return _extreme(self, dim, running_min)
 
 
+@lowering("_cummax_helper", mutates=("values", "indices"), unread=("values", "indices"))
+def cummax_into(self: Array, values: Array, indices: Array, dim: int) -> tuple[Array, Array]:
+    return cummax(self, dim)
+
+
+@lowering("_cummin_helper", mutates=("values", "indices"), unread=("values", "indices"))
+def cummin_into(self: Array, values: Array, indices: Array, dim: int) -> tuple[Array, Array]:
+    return cummin(self, dim)
+
+
 def _log_add_exp(a: Array, b: Array) -> Array:
     """log(exp(a) + exp(b)); a complex result keeps the angle of the larger operand, so it may lie outside (-pi, pi]."""
     if is_complex(a.dtype):

@@ -73,3 +73,29 @@ def safe_softmax(self: Array, dim: int, dtype: torch.dtype | None) -> Array:
     nothing = lax.reduce_and(lax.eq(values, lax.full_like(values, -np.inf)), (axis,))
     out = lax.select(_spread(nothing, values, axis), lax.full_like(values, 0), _softmax_over(values, axis))
     return cast(out.reshape(self.shape), target)
+
+
+def _mask_for(mask: Array, like: Array, mask_type: int | None) -> Array:
+    """The mask as bools that broadcast to `like`: 0 means mask [L, L], 1 means [batch, L], both for `like` [batch, heads, L, L]."""
+    if mask_type == 1 and mask.ndim == 2 and like.ndim == 4:
+        mask = mask.reshape(mask.shape[0], 1, 1, mask.shape[1])
+    return lax.broadcast_in_dim(cast(mask, np.dtype(np.bool_)), like.shape, range(like.ndim - mask.ndim, like.ndim))
+
+
+@lowering("_masked_softmax")
+def masked_softmax(self: Array, mask: Array, dim: int | None, mask_type: int | None) -> Array:
+    """Softmax over the elements whose mask is False; the others get 0, and a row without any NaN."""
+    values, axis = _prepared(self, self.ndim - 1 if dim is None else dim)
+    hidden = _mask_for(mask, self, mask_type).reshape(values.shape)
+    out = _softmax_over(lax.select(hidden, lax.full_like(values, -np.inf), values), axis)
+    return cast(out.reshape(self.shape), self.dtype)
+
+
+@lowering("_masked_softmax_backward")
+def masked_softmax_backward(grad_output: Array, output: Array, mask: Array, dim: int | None) -> Array:
+    grad, axis = _prepared(grad_output, output.ndim - 1 if dim is None else dim)
+    out, _ = _prepared(output, axis)
+    weighted = grad * out
+    result = weighted - out * _spread(lax.reduce_sum(weighted, (axis,)), out, axis)
+    hidden = _mask_for(mask, output, None).reshape(result.shape)
+    return cast(lax.select(hidden, lax.full_like(result, 0), result).reshape(output.shape), output.dtype)

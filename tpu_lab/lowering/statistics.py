@@ -1,8 +1,4 @@
-"""Counting values in bins of equal width (`histc`).
-
-`bincount` and `histogram` are not here: the size of the first depends on values, and PyTorch states no shape function for the
-second.
-"""
+"""Counting values in bins of equal width (`histc`)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def is_served(node: Node) -> bool:
 
 def operators_called(node: Node) -> list[Any]:
     """The ATen operators that a higher-order node itself calls."""
-    place = {"run_and_save_rng_state": 0, "run_with_rng_state": 1}.get(node.target.__name__)  # type: ignore[union-attr]
+    place = {"run_and_save_rng_state": 0, "run_with_rng_state": 1, "with_effects": 1}.get(node.target.__name__)  # type: ignore[union-attr]
     return [] if place is None else [node.args[place]]
 
 
@@ -59,12 +59,20 @@ def _run_with(interpreter: Run, node: Node) -> Any:
     return interpreter.operator(OpCall(node.args[1], tuple(node.args[2:]), node.kwargs), Rng(state))
 
 
+def _with_effects(interpreter: Run, node: Node) -> list[Any]:
+    """An operator that may raise (`_linalg_check_errors`), kept in order by a token, which is nothing here."""
+    from .run import OpCall
+
+    results = interpreter.operator(OpCall(node.args[1], tuple(node.args[2:]), node.kwargs))
+    return [None, *(results if isinstance(results, (list, tuple)) else [results])]
+
+
 def _invoke(interpreter: Run, node: Node) -> list[Any]:
     """A subgraph used in several places (`invoke_subgraph(graph, name, *operands)`): written out at each of them."""
     graph, _, *operands = interpreter.resolve(node.args)
     result = graph(operands, interpreter.rng)
-    if result.out_of_range is not None:
-        interpreter.flags.append(result.out_of_range)
+    if result.found is not None:
+        interpreter.flags.append(result.found)
     interpreter.asserted.extend(result.asserted)
     return result.outputs  # type: ignore[no-any-return]
 
@@ -86,9 +94,9 @@ def _while_loop(interpreter: Run, node: Node) -> list[Any]:
 
     def step(state: tuple[list[Array], Array]) -> tuple[list[Array], Array]:
         outputs, flag = _branch(body)([*state[0], *fixed])
-        return outputs, state[1] | flag
+        return outputs, jnp.maximum(state[1], flag)
 
-    outputs, flag = lax.while_loop(goes_on, step, ([_array(v) for v in carried], jnp.zeros((), np.bool_)))
+    outputs, flag = lax.while_loop(goes_on, step, ([_array(v) for v in carried], jnp.zeros((), np.uint8)))
     interpreter.flags.append(flag)
     return list(outputs)
 
@@ -96,7 +104,7 @@ def _while_loop(interpreter: Run, node: Node) -> list[Any]:
 def _branch(graph: LoweredGraph) -> Callable[[Sequence[Any]], tuple[list[Array], Array]]:
     def call(operands: Sequence[Any]) -> tuple[list[Array], Array]:
         result = graph(operands)
-        flag = jnp.zeros((), np.bool_) if result.out_of_range is None else result.out_of_range
+        flag = jnp.zeros((), np.uint8) if result.found is None else result.found
         return [_array(v) for v in result.outputs], flag
 
     return call
@@ -109,6 +117,7 @@ def _array(value: Any) -> Array:
 _RUNNERS: dict[str, Callable[[Run, Node], Any]] = {
     "run_and_save_rng_state": _run_and_save,
     "run_with_rng_state": _run_with,
+    "with_effects": _with_effects,
     "invoke_subgraph": _invoke,
     "cond": _cond,
     "while_loop": _while_loop,

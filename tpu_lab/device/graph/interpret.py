@@ -38,13 +38,14 @@ class GraphResult(NamedTuple):
     """What a run of a graph gives.
 
     `outputs` are the graph's outputs (arrays, Python numbers, None), nested lists opened; `changed` the new values of the
-    inputs in `LoweredGraph.changes`, in that order; `out_of_range` a bool array, True if an index was outside its dimension
-    (None if the graph does not index); `asserted` for each assertion about a value whether it failed, and its message.
+    inputs in `LoweredGraph.changes`, in that order; `found` a 0-d uint8 array, what a check of values found
+    (`lowering.bounds.Complaint`, 0: nothing; None if the graph checks none); `asserted` for each assertion about a value whether it
+    failed, and its message.
     """
 
     outputs: list[Any]
     changed: list[Array]
-    out_of_range: Array | None
+    found: Array | None
     asserted: list[tuple[Array, str]]
 
 

@@ -49,6 +49,8 @@ def _lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     The default driver is the CPU's, `gelsy`. Raises NotImplementedError for `gelss` and `gelsd`, whose residuals exist or not
     depending on values.
     """
+    if self.ndim < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy"):
         raise NotImplementedError(f"linalg.lstsq with driver={driver!r} has results whose size depends on values; use driver='gelsy' or 'gels'")

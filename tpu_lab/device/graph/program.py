@@ -139,7 +139,8 @@ class GraphProgram:
         for host, twin in changed_on_host:
             host.copy_(twin)
         for place in self._on_host:
-            results[place] = results[place].cpu()
+            if results[place] is not None:  # the token of an operator that may raise
+                results[place] = results[place].cpu()
         for place in self._numbers:
             if isinstance(results[place], torch.Tensor):
                 results[place] = results[place].item()
@@ -182,11 +183,11 @@ class GraphProgram:
             for slot, value in zip(written_slots, result.changed, strict=True):
                 write_slot(slot, storages, rest, value)
             made += [storages[i] for i in written]
-            flagged = result.out_of_range is not None
+            flagged = result.found is not None
             steps = rng.consumed if rng is not None else 0
             messages[:] = [message for _, message in result.asserted]
             made += [failed for failed, _ in result.asserted]
-            return [*made, result.out_of_range] if result.out_of_range is not None else made
+            return [*made, result.found] if result.found is not None else made
 
         avals = [layout.aval() for layout in layouts] + [tensors.aval(a.shape, a.dtype) for a in splitter.inputs]
         if self.lowered.random:
@@ -211,15 +212,15 @@ class GraphProgram:
         """Takes the checks off the results. Where each call is waited for and nothing was written yet, a failed one raises here."""
         at_once = not built.written and not self.lowered.random and (modes.blocking or (events.observer is not None and events.observer.blocking))
         line = memory.user_line()
-        found: list[tuple[Any, str, str, Callable[[str, str], Exception]]] = []
+        found: list[tuple[Any, str, str, Callable[[str, str], Exception] | None]] = []
         if built.checked:
-            found.append((made.pop(), self.name, line, checks.bad_index))
+            found.append((made.pop(), self.name, line, None))
         found += [(made.pop(), message, line, checks.false_assertion) for message in reversed(built.asserts)]
         for failed, name, at, error in found:
             if not at_once:
                 checks.defer(failed, name, at, error)
-            elif np.asarray(failed):
-                raise error(name, at)
+            elif code := int(failed):
+                raise checks.error_of(code, name, at) if error is None else error(name, at)
 
     def _shared_result(self, place: int, bound: geometry.Bindings) -> SharedResult | None:
         """How an output lies in the memory of another; None for a tensor of its own."""

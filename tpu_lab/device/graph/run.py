@@ -56,7 +56,7 @@ class Run:
         self.asserted: list[tuple[Array, str]] = []
 
     def run(self) -> tuple[list[Any], list[Array], Array | None, list[tuple[Array, str]]]:
-        """Outputs, new values of changed inputs, whether an index was out of range, and for each assertion whether it failed."""
+        """Outputs, new values of changed inputs, what a check of values found, and for each assertion whether it failed."""
         nodes = list(self.lowered.graph.graph.nodes)
         places = [n for n in nodes if n.op == "placeholder"]
         if len(places) != len(self.inputs):
@@ -73,7 +73,7 @@ class Run:
                 with jax.named_scope(f"n{self.first + index}:{name_of(node.target)}"):
                     self.values[node] = self.call(node)
         changed = [self.values[places[i]] for i in self.lowered.changes]
-        flag = None if not self.flags else jnp.any(jnp.stack([jnp.any(f) for f in self.flags]))
+        flag = None if not self.flags else jnp.max(jnp.stack(self.flags))
         return outputs, changed, flag, self.asserted
 
     def input(self, position: int, meta: Any, value: Any) -> Any:
@@ -149,7 +149,7 @@ class Run:
         if plan.out:  # the functional form has arguments (`dtype`) that the `out=` form leaves to the tensor it is given
             rest = [a for a in plan_for(plan.functional).arguments if a.keyword_only and a.name not in NOT_PASSED]
             kwargs = {a.name: a.default for a in rest} | kwargs
-        check = bounds.out_of_range(lowering.overload)
+        check = bounds.values_checked(lowering.overload, [v.dtype for v in _leaves([v for _, v in bound]) if isinstance(v, Array)])
         flag = check(*args, **kwargs) if check is not None else None
         if flag is not None:
             self.flags.append(flag)
