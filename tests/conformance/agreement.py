@@ -11,7 +11,7 @@ import torch
 from torch.testing._internal.common_device_type import precisionOverride, toleranceOverride
 from torch.testing._internal.opinfo.core import DecorateInfo
 
-CPU_KERNEL_MISSING = re.compile(r"not implemented for '")
+CPU_KERNEL_MISSING = re.compile(r"not implemented for '|is_contiguous\(memory_format\)")
 """What the CPU says where only its kernel lacks the dtype: such a sample says nothing about the device."""
 
 

@@ -144,6 +144,8 @@ def searchsorted(sorted_sequence: Array, self: Array | Number, *, out_int32: boo
 
 @lowering("bucketize.Tensor", "bucketize.Scalar")
 def bucketize(self: Array | Number, boundaries: Array, *, out_int32: bool, right: bool) -> Array:
+    if boundaries.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return searchsorted(boundaries, self, out_int32=out_int32, right=right, side=None, sorter=None)
 
 
