@@ -156,6 +156,11 @@ def has_backend_kernel(name: str, key: str) -> bool:
     return _C._dispatch_has_kernel_for_dispatch_key(name, key)  # type: ignore[no-any-return]
 
 
+def operator_names(namespace: str) -> list[str]:
+    """`ns::op.overload` of every operator of a namespace that the dispatcher knows."""
+    return [name for name in _C._dispatch_get_all_op_names() if name.startswith(f"{namespace}::")]
+
+
 def is_dispatched(name: str) -> bool:
     """True for an operator of the dispatcher (TorchScript's number overloads are not)."""
     return _C._dispatch_has_kernel(name)  # type: ignore[no-any-return]

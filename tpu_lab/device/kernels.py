@@ -19,7 +19,7 @@ from .decomposed import run_decomposed
 from .own_ops import OWN_KERNELS
 from .plan import functional_twin, is_composite, is_view, plan_for, registry_name
 
-_DEVICE_KERNELS: dict[str, Callable[..., Any]] = {
+DEVICE_KERNELS: dict[str, Callable[..., Any]] = {
     "empty.memory_format": factories.empty,
     "empty_strided": factories.empty_strided,
     "resize_": factories.resize_,
@@ -35,6 +35,7 @@ _DEVICE_KERNELS: dict[str, Callable[..., Any]] = {
     **{name: views.view_kernel(name) for name in views.VIEW_KERNELS},
     **OWN_KERNELS,
 }
+"""What the device does itself, by overload."""
 _READ = frozenset({"copy_", "_to_copy", "_copy_from", "_local_scalar_dense", "equal", "nonzero"})
 """Those that look at contents, and so may lose a race."""
 _NEVER = frozenset(
@@ -60,11 +61,11 @@ def refuse_layout(op: Any, *args: Any, **kwargs: Any) -> Any:
 def register_all() -> int:
     """Registers every kernel of the device; returns how many overloads got one."""
     aten = _library("aten")
-    for name, function in _DEVICE_KERNELS.items():
+    for name, function in DEVICE_KERNELS.items():
         aten.impl(name, internals.never_traced(races.patient(function) if name in _READ else function), "PrivateUse1")
     for key in ("SparsePrivateUse1", "SparseCsrPrivateUse1", "QuantizedPrivateUse1", "NestedTensorPrivateUse1"):
         _library("_").fallback(refuse_layout, key)
-    done = set(_DEVICE_KERNELS)
+    done = set(DEVICE_KERNELS)
     for overload in _served_overloads():
         name = registry_name(overload)
         if name in done or overload.namespace != "aten":

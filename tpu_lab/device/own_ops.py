@@ -92,6 +92,11 @@ def sized(op: Any) -> Callable[..., Any]:
     return kernel
 
 
+DATA_DEPENDENT = (
+    *("nonzero", "nonzero.out", "masked_select", "masked_select.out", "bincount", "repeat_interleave.Tensor"),
+    *("_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"),
+)
+"""Overloads the host answers, because the size of a result depends on values."""
 OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "equal": equal,
     "is_set_to": is_set_to,
@@ -105,10 +110,7 @@ OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "_new_zeros_with_same_feature_meta": sized(torch.ops.aten._new_zeros_with_same_feature_meta.default),
     **{
         name: data_dependent(getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default"))
-        for name in (
-            *("nonzero", "nonzero.out", "masked_select", "masked_select.out", "bincount", "repeat_interleave.Tensor"),
-            *("_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"),
-        )
+        for name in DATA_DEPENDENT
     },
     **{op.name().removeprefix("aten::"): function for op, function in DECOMPOSITIONS.items()},
 }

@@ -68,7 +68,7 @@ def decompose(op: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None
     those tensors in the order of `pytree.tree_leaves((args, kwargs))`; everything else is part of it. Its outputs are the
     leaves of the result. An argument that `op` writes to is written by a `copy_` at the end (see `interpret`).
     """
-    if not _can_decompose(op):
+    if not can_decompose(op):
         return None
     leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs or {})))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
@@ -115,7 +115,8 @@ def is_bookkeeping(op: Any) -> bool:
     )
 
 
-def _can_decompose(op: Any) -> bool:
+def can_decompose(op: Any) -> bool:
+    """True if there is something to decompose an overload by; whether it works out depends on the call."""
     return isinstance(op, internals.OpOverload) and (op in decomposition_table() or _kernel(op) is not None or _is_composite(op))
 
 
