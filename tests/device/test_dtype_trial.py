@@ -61,3 +61,8 @@ def test_a_trial_draws_no_random_numbers() -> None:
     state = torch.default_generator.get_state()
     torch.bernoulli(torch.full((3, 5), 0.5, device="tpu"))
     assert torch.equal(torch.default_generator.get_state(), state)
+
+
+def test_an_in_place_result_that_the_target_cannot_hold() -> None:
+    both_refuse(lambda device: torch.ones(3, dtype=torch.bool, device=device).mul_(0), RuntimeError, "can't be cast to the desired output type Bool")
+    both_refuse(lambda device: torch.ones(3, dtype=torch.int64, device=device).mul_(0.5), RuntimeError, "can't be cast")

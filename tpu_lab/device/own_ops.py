@@ -109,8 +109,7 @@ OWN_KERNELS: dict[str, Callable[..., Any]] = {
     "_has_same_storage_numel": sized(torch.ops.aten._has_same_storage_numel.default),
     "_new_zeros_with_same_feature_meta": sized(torch.ops.aten._new_zeros_with_same_feature_meta.default),
     **{
-        name: data_dependent(getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default"))
-        for name in DATA_DEPENDENT
+        name: data_dependent(getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default")) for name in DATA_DEPENDENT
     },
     **{op.name().removeprefix("aten::"): function for op, function in DECOMPOSITIONS.items()},
 }

@@ -305,7 +305,7 @@ def fit_outputs(plan: Plan, call: Call, metas: Sequence[torch.Tensor | None]) ->
         raise Resized
 
 
-_REFUSAL: dict[str, type[Exception] | None] = {"cat": TypeError, "bernoulli": None}
+_REFUSAL: dict[str, type[Exception] | None] = {"cat": TypeError, "stack": TypeError, "bernoulli": None}
 """What ATen raises for a target that cannot hold the result's dtype, where it is not RuntimeError; None: it takes every target."""
 
 

@@ -1,0 +1,1 @@
+"""Random sequences of operators on the device against the CPU (`make fuzz`)."""
