@@ -6,6 +6,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 CONFORMANCE_ARGS ?=
+FUZZ_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
@@ -15,7 +16,7 @@ FRONT_SOURCES := $(shell find extension/src extension/style extension/schema -ty
 # pytest and npm scripts find the tools of the environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help venv front demo lab test lint unit cases browser notebooks screenshots surface conformance bench-device clean
+.PHONY: help venv front demo lab test lint unit cases browser notebooks screenshots surface conformance fuzz bench-device clean
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +63,9 @@ surface: $(VENV)/.test ## write docs/surface.md again
 
 conformance: $(VENV)/.test ## PyTorch's own samples of every operator against the CPU; CONFORMANCE_ARGS='--samples 2 --dtypes float32' for a part
 	$(PY) -m tests.conformance $(CONFORMANCE_ARGS)
+
+fuzz: $(VENV)/.test ## random sequences of operators against the CPU; FUZZ_ARGS='--steps 5000' for fewer
+	$(PY) -m tests.fuzz $(FUZZ_ARGS)
 
 bench-device: $(VENV)/.test ## the figures of the device, as ratios within one run (wants a quiet machine)
 	$(PY) -m benchmarks.device

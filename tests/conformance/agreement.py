@@ -91,8 +91,10 @@ def as_near(actual: Any, expected: Any, exact: Any, tolerance: Tolerance) -> boo
     Nearness is the largest error in units of the tolerance at that element.
     """
     if isinstance(expected, torch.Tensor):
-        if not (expected.is_floating_point() or expected.is_complex()) or exact.shape != expected.shape:
+        if not actual.shape == expected.shape == exact.shape or actual.dtype != expected.dtype:
             return False
+        if not (expected.is_floating_point() or expected.is_complex()):
+            return torch.equal(actual.cpu(), expected)
         rtol, atol = _DEFAULTS.get(expected.dtype, (0.0, 0.0))
         rtol, atol = tolerance.rtol or rtol, tolerance.atol or atol
         wide = exact.detach().resolve_conj().resolve_neg()

@@ -63,11 +63,35 @@ def samples_of(op: Any, dtype: torch.dtype, limit: int | None, requires_grad: bo
     """OpInfo's first `limit` samples (None: all) for a dtype, on the CPU; those with operands no device but the CPU takes are left out."""
     found = op.sample_inputs("cpu", dtype, requires_grad=requires_grad)
     for number, sample in enumerate(islice(found, limit)):
-        yield dataclasses.replace(_sample(sample, f"sample {number}"), host_arguments=op.name in _HOST_ARGUMENTS)
+        yield _comparable(op, sample, _sample(sample, f"sample {number}"))
 
 
 def _sample(given: Any, label: str) -> Sample:
     return Sample((given.input, *given.args), dict(given.kwargs), given.output_process_fn_grad, given.broadcasts_input, label)
+
+
+def _comparable(op: Any, given: Any, sample: Sample) -> Sample:
+    """The sample with results that do not depend on what PyTorch leaves open."""
+    if op.name in _ORDERS and not given.kwargs.get("stable") and True not in given.args[:1]:
+        sample = dataclasses.replace(sample, comparable=_by_the_values_chosen(op.name, given))
+    return dataclasses.replace(sample, host_arguments=op.name in _HOST_ARGUMENTS)
+
+
+_ORDERS = frozenset({"sort", "argsort", "topk", "kthvalue"})
+"""Operators that may take equal elements in any order, unless `stable` is asked for."""
+
+
+def _by_the_values_chosen(name: str, given: Any) -> Callable[[Any], Any]:
+    """Makes positions comparable by what stands there."""
+    source = given.input.detach().cpu()
+    place = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1}[name]
+    dim = given.kwargs.get("dim", given.args[place] if len(given.args) > place else -1)
+
+    def chosen(indices: torch.Tensor) -> torch.Tensor:
+        found = indices.cpu() if indices.ndim == source.ndim else indices.cpu().unsqueeze(dim)
+        return source.gather(dim, found)
+
+    return lambda result: chosen(result) if isinstance(result, torch.Tensor) else [result[0], chosen(result[1])]
 
 
 def check(node: Node, limit: int | None) -> int:

@@ -52,7 +52,7 @@ SAMPLE: dict[str, tuple[str, ...]] = {
     "resize": ("nn.functional.interpolate.bilinear|functional|float32",),
     "scan": ("cumsum|out|int64", "logcumsumexp|gradients|float64"),
     "scatter": ("scatter_add|inplace|float32", "index_reduce.amax|functional|int64"),
-    "segments": ("segment_reduce.offsets|gradients|float64",),
+    "segments": ("_segment_reduce.offsets|gradients|float32",),
     "shape": ("cat|out|float32", "roll|noncontiguous|bool"),
     "softmax": ("softmax|out|float32", "log_softmax|gradgrad|float64"),
     "sorting": ("sort|out|int64", "unique|functional|float32", "isin|out|float32"),

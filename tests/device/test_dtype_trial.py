@@ -9,6 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from .against_cpu import both_refuse
+
 REFUSED: list[Callable[[str], Any]] = [
     lambda d: F.gelu(torch.ones(3, dtype=torch.int64, device=d)),
     lambda d: torch.ones(3, dtype=torch.int64, device=d).softmax(0),

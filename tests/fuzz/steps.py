@@ -164,7 +164,7 @@ STEPS: dict[str, Function] = {
     "clamp_": lambda x, y, i, j, k: x.clamp_(min(i, j), max(i, j)),
     "masked_fill_": lambda x, y, i, j, k: x.masked_fill_(x > j, k),
     "transpose_": lambda x, y, i, j, k: x.transpose_(_dim(x, i), _dim(x, j)),
-    "resize_": lambda x, y, i, j, k: x.clone().resize_(abs(i), abs(j)).mul_(0),
+    "resize_": lambda x, y, i, j, k: x.clone().resize_(abs(i), abs(j)).fill_(k),
     "write slice": _write_slice,
     "write indexed": _write_indexed,
     "accumulate": _accumulate,

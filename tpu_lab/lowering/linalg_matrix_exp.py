@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from .linalg import multiply
+from .promotion import cast, opmath
 from .registry import lowering
 
 _DEGREE = 15
@@ -18,9 +19,11 @@ _REACH = {np.dtype(np.float32): 3.0, np.dtype(np.float64): 0.7}
 
 @lowering("linalg_matrix_exp")
 def matrix_exp(self: Array) -> Array:
-    """exp of each matrix of [*, n, n]; every matrix of a batch is scaled by its own norm."""
+    """exp of each matrix of [*, n, n]; every matrix of a batch is scaled by its own norm. 16-bit matrices are computed in float32."""
     if self.size == 0:
         return self
+    if opmath(self.dtype) != self.dtype:
+        return cast(matrix_exp(cast(self, opmath(self.dtype))), self.dtype)
     real = np.dtype(np.finfo(self.dtype).dtype)
     norm = jnp.max(jnp.sum(jnp.abs(self), axis=-2), axis=-1)
     halvings = jnp.maximum(jnp.ceil(jnp.log2(norm / real.type(_REACH[real]))), 0)
