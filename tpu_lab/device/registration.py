@@ -69,12 +69,14 @@ def load() -> None:
             return
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
         try:
-            from .kernels import register_all
+            from ..xla import _jax_internals  # noqa: F401
         except Exception as error:  # a broken jax raises whatever it likes
             raise RuntimeError(
                 f"the device tpu needs jax and jaxlib >= 0.10.2, < 0.11, and importing them failed: {type(error).__name__}: {error}. "
                 f"Remedy: pip install 'jax==0.10.2' 'jaxlib==0.10.2', then restart Python."
             ) from error
+        from .kernels import register_all
+
         internals.load_meta_kernels()  # see held_back
         register_all()
         interrupts.deliver_lost_ones()
