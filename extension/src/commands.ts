@@ -3,10 +3,12 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { ICellModel } from '@jupyterlab/cells';
+import { CodeMirrorEditor } from '@jupyterlab/codemirror';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { cellMode, setCellMode, takesMode } from './cellmode.js';
+import { markedLines, pinMarks } from './gutter.js';
 import { MODES, nextMode, type Mode } from './magic.js';
 import { CommandIDs } from './tokens.js';
 import { modeWords } from './words.js';
@@ -65,11 +67,58 @@ export function addCommands(
     describedBy: { args: { type: 'object', properties: {} } }
   });
 
+  for (const [command, step, label] of [
+    [CommandIDs.nextMark, 1, trans.__('Next Mark of a Run')],
+    [CommandIDs.previousMark, -1, trans.__('Previous Mark of a Run')]
+  ] as const) {
+    app.commands.addCommand(command, {
+      label,
+      caption: trans.__('Graph breaks, recompiles, fallbacks, syncs and exceptions in this notebook'),
+      isEnabled: () => tracker.currentWidget !== null,
+      execute: () => goToMark(tracker, step, trans),
+      describedBy: { args: { type: 'object', properties: {} } }
+    });
+  }
+
   if (palette) {
     const category = trans.__('TPU Lab');
     [...MODES, 'off'].forEach((mode, rank) =>
       palette.addItem({ command: CommandIDs.setMode, category, args: { mode }, rank })
     );
-    palette.addItem({ command: CommandIDs.cycleMode, category, rank: MODES.length + 1 });
+    [CommandIDs.cycleMode, CommandIDs.nextMark, CommandIDs.previousMark].forEach((command, i) =>
+      palette.addItem({ command, category, rank: MODES.length + 1 + i })
+    );
+  }
+}
+
+/** Puts the cursor on the next or previous line with a mark, through all cells of the notebook and around its end. */
+function goToMark(tracker: INotebookTracker, step: 1 | -1, trans: TranslationBundle): void {
+  const notebook = tracker.currentWidget?.content;
+  if (!notebook) {
+    return;
+  }
+  const all = notebook.widgets.flatMap((cell, index) =>
+    cell.model.type === 'code' ? markedLines(cell.model).map(line => ({ index, line })) : []
+  );
+  const { activeCellIndex } = notebook;
+  const cursor = notebook.activeCell?.editor?.getCursorPosition().line ?? -1;
+  const here = notebook.mode === 'edit' ? cursor : step > 0 ? -1 : Infinity;
+  const after = (mark: { index: number; line: number }): boolean =>
+    mark.index !== activeCellIndex ? mark.index > activeCellIndex : mark.line > here;
+  const before = (mark: { index: number; line: number }): boolean =>
+    mark.index !== activeCellIndex ? mark.index < activeCellIndex : mark.line < here;
+  const next =
+    step > 0 ? (all.find(after) ?? all[0]) : ([...all].reverse().find(before) ?? all[all.length - 1]);
+  if (next) {
+    notebook.activeCellIndex = next.index;
+    notebook.mode = 'edit';
+    const editor = notebook.activeCell?.editor;
+    editor?.setCursorPosition({ line: next.line, column: 0 });
+    editor?.focus();
+    void notebook.scrollToItem(next.index);
+    if (editor instanceof CodeMirrorEditor) {
+      const view = editor.editor;
+      pinMarks(view, view.state.doc.line(next.line + 1).from, trans);
+    }
   }
 }

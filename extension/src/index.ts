@@ -9,6 +9,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { modeChip } from './chip.js';
 import { addCommands } from './commands.js';
+import { costGutter } from './gutter.js';
 import { PLUGIN, TOOLBAR_ITEM } from './tokens.js';
 import { ModeSwitch } from './toolbar.js';
 
@@ -33,7 +34,7 @@ const modes: JupyterFrontEndPlugin<void> = {
 
 const editor: JupyterFrontEndPlugin<void> = {
   id: PLUGIN.editor,
-  description: 'The chip at the end of the %%tpu line.',
+  description: 'The chip at the end of the %%tpu line, and costs and marks of the last run beside the lines.',
   autoStart: true,
   requires: [IEditorExtensionRegistry],
   optional: [ITranslator],
@@ -45,7 +46,10 @@ const editor: JupyterFrontEndPlugin<void> = {
         // In a notebook the model of an editor is the model of its cell.
         const model = options.model as Partial<ICellModel> & typeof options.model;
         return model.type === 'code'
-          ? EditorExtensionRegistry.createImmutableExtension(modeChip(model as ICellModel, trans))
+          ? EditorExtensionRegistry.createImmutableExtension([
+              modeChip(model as ICellModel, trans),
+              costGutter(model as ICellModel, trans)
+            ])
           : null;
       }
     });

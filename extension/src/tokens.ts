@@ -10,7 +10,9 @@ export const PLUGIN = {
 /** Commands act on the active cell of the current notebook. */
 export const CommandIDs = {
   setMode: 'tpu-lab:set-cell-mode',
-  cycleMode: 'tpu-lab:cycle-cell-mode'
+  cycleMode: 'tpu-lab:cycle-cell-mode',
+  nextMark: 'tpu-lab:next-mark',
+  previousMark: 'tpu-lab:previous-mark'
 } as const;
 
 /** A saved or live Run in the output of a cell. */

@@ -32,7 +32,8 @@ class Page(HTMLParser):
         if tag == "script":
             self._current = given.get("id") or "start"
             self.scripts[self._current] = ""
-        self.addresses += [str(given[name]) for name in ("src", "href") if name in given]
+        # A link is followed only by whoever presses it; everything else would be fetched.
+        self.addresses += [str(given[name]) for name in ("src", "href") if name in given and tag != "a"]
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "script":
