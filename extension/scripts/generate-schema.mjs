@@ -56,6 +56,10 @@ function typescript(from, schema) {
     const given = Object.entries(kind.properties).filter(([, entry]) => 'default' in entry);
     return `${name}: { ${given.map(([field, entry]) => `${field}: ${JSON.stringify(entry.default)}`).join(', ')} }`;
   });
+  if (schema.reasons) {
+    text += '/** Closed lists of reasons: id to title, sentence, remedy. */\n';
+    text += `export const REASONS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = ${JSON.stringify(schema.reasons)};\n`;
+  }
   text += '/** What a field is in a document saved by a minor version that did not have it. */\n';
   return `${text}export const DEFAULTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = { ${defaults.join(', ')} };\n`;
 }

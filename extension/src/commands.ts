@@ -56,7 +56,7 @@ export function addCommands(
 
   app.commands.addCommand(CommandIDs.cycleMode, {
     label: trans.__('Cell Mode: Next'),
-    caption: trans.__('Off, eager, compile, compare, and off again'),
+    caption: trans.__('Off, eager, fuse, compile, compare, and off again'),
     isEnabled: () => active() !== null,
     execute: () => {
       const model = active();

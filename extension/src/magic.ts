@@ -3,10 +3,10 @@
  * truth; everything else (switch, chip, commands) reads and edits that line. Pure functions of text.
  */
 
-export type Mode = 'eager' | 'compile' | 'compare';
+export type Mode = 'eager' | 'fuse' | 'compile' | 'compare';
 
 /** The modes on offer, in the order people meet them. */
-export const MODES: readonly Mode[] = ['eager', 'compile', 'compare'];
+export const MODES: readonly Mode[] = ['eager', 'fuse', 'compile', 'compare'];
 
 /** What a `%%tpu` line says. */
 export interface IMagic {
@@ -80,7 +80,7 @@ export function modeEdit(source: string, mode: Mode | null): ITextEdit | null {
   return { from: magic.from, to: magic.to, text: ['%%tpu', mode, ...magic.options].join(' ') };
 }
 
-/** The mode after this one: off, eager, compile, compare, off. */
+/** The mode after this one: off, eager, fuse, compile, compare, off. */
 export function nextMode(mode: Mode | null): Mode | null {
   return mode === null ? MODES[0]! : (MODES[MODES.indexOf(mode) + 1] ?? null);
 }

@@ -8,7 +8,6 @@ import {
   FORMAT,
   SCHEMA_VERSION,
   SHAPES,
-  type IFinding,
   type ILineCost,
   type IRun,
   type ISource,
@@ -16,9 +15,13 @@ import {
 } from './schema.js';
 
 import { readDocument, RunError } from './reader.js';
+import { placeOf, type IPlace } from './places.js';
+import { marks, type IMark } from './runmarks.js';
 
 export type * from './schema.js';
 
+export { placeOf, samePlace, type IPlace } from './places.js';
+export { marks, type IMark } from './runmarks.js';
 export { RunError } from './reader.js';
 
 /** Data as a Run. Throws RunError for a newer major schema, a missing or wrong field, or columns that do not fit together. */
@@ -46,85 +49,6 @@ export function readRun(data: unknown): IRun {
 }
 
 // ---- questions ---------------------------------------------------------------------------------
-
-/** A line of a source, as costs and findings name it. */
-export interface IPlace {
-  readonly source: number;
-  readonly line: number;
-}
-
-export const samePlace = (a: IPlace | null, b: IPlace | null): boolean =>
-  a !== null && b !== null && a.source === b.source && a.line === b.line;
-
-/** The line that is charged for something: in the cell if a cell called it. Null: not known. */
-export function placeOf(
-  run: IRun,
-  at: { readonly location: number; readonly cell_location: number }
-): IPlace | null {
-  const location = run.locations[at.cell_location] ?? run.locations[at.location];
-  return location && run.sources[location.source] ? { source: location.source, line: location.line } : null;
-}
-
-/** What stands beside a line: a finding, or an exception. */
-export interface IMark {
-  readonly kind: 'sync' | 'fallback' | 'graph_break' | 'recompile' | 'error' | 'note';
-  readonly severity: 'wrong' | 'cost';
-  readonly title: string;
-  readonly reason: string;
-  readonly remedy: string;
-  readonly message: string;
-  readonly count: number;
-  readonly costNs: number | null;
-  readonly bytes: number | null;
-  readonly place: IPlace | null;
-}
-
-const KINDS: Readonly<Record<string, IMark['kind']>> = {
-  TL201: 'sync',
-  TL202: 'fallback',
-  TL301: 'recompile',
-  TL302: 'graph_break',
-  TL303: 'recompile',
-  TL304: 'recompile',
-  TL305: 'graph_break'
-};
-
-/**
- * All marks of a run: wrong values first, then as the record orders them. An exception that an op raised and the cell
- * then ended with is one mark.
- */
-export function marks(run: IRun): IMark[] {
-  const told = run.failures.filter(
-    failure =>
-      failure.op ||
-      !run.failures.some(other => other.op && samePlace(placeOf(run, other), placeOf(run, failure)))
-  );
-  const failed = told.map((failure): IMark => ({
-    kind: 'error',
-    severity: 'wrong',
-    title: failure.op ? `${failure.op} raised ${failure.kind}` : failure.kind,
-    reason: failure.message,
-    remedy: '',
-    message: '',
-    count: 1,
-    costNs: null,
-    bytes: null,
-    place: placeOf(run, failure)
-  }));
-  const found = run.findings.map((finding: IFinding): IMark => ({
-    kind: KINDS[finding.id] ?? 'note',
-    severity: finding.severity === 'wrong' ? 'wrong' : 'cost',
-    title: finding.title,
-    reason: finding.reason,
-    remedy: finding.goes_away_with ? `Goes away with ${finding.goes_away_with}` : finding.remedy,
-    message: finding.message,
-    count: finding.count,
-    costNs: finding.cost_ns,
-    bytes: finding.bytes,
-    place: placeOf(run, finding)
-  }));
-  return [...failed, ...found].sort((a, b) => Number(a.severity === 'cost') - Number(b.severity === 'cost'));
-}
 
 /** One row of the source view. */
 export interface ILineRow extends IPlace {

@@ -16,6 +16,11 @@ export function modeWords(mode: Mode | null, trans: TranslationBundle): IModeWor
         label: trans.__('Eager'),
         caption: trans.__('Each operator runs alone; an error stops at its own line')
       };
+    case 'fuse':
+      return {
+        label: trans.__('Fuse'),
+        caption: trans.__('Operators are deferred; clusters that come back run as one program')
+      };
     case 'compile':
       return {
         label: trans.__('Compile'),

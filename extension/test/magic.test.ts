@@ -28,8 +28,8 @@ test('the word, modes and options of the line are told apart', () => {
 });
 
 test('a mode that is not on offer is read but has no mode', () => {
-  const magic = parseMagic('%%tpu fuse');
-  assert.equal(magic?.word, 'fuse');
+  const magic = parseMagic('%%tpu trace');
+  assert.equal(magic?.word, 'trace');
   assert.equal(magic?.mode, null);
   assert.equal(parseMagic('%%tpu')?.word, '');
 });
@@ -92,8 +92,8 @@ test('edits lead from every mode to every other and back', () => {
 
 test('cycling visits every mode and ends where it began', () => {
   const seen: (Mode | null)[] = [null];
-  for (let i = 0; i < 4; i++) {
+  for (let i = 0; i < 5; i++) {
     seen.push(nextMode(seen[i]!));
   }
-  assert.deepEqual(seen, [null, 'eager', 'compile', 'compare', null]);
+  assert.deepEqual(seen, [null, 'eager', 'fuse', 'compile', 'compare', null]);
 });

@@ -16,7 +16,8 @@ import {
 
 // From lib/.test/test/, where this file runs, to test/.
 const text = readFileSync(new URL('../../../test/runs.json', import.meta.url), 'utf8');
-const sample = (name: 'compiled' | 'compared' | 'failed'): Record<string, never> => JSON.parse(text)[name];
+const sample = (name: 'compiled' | 'compared' | 'failed' | 'fused'): Record<string, never> =>
+  JSON.parse(text)[name];
 const compiled = (): IRun => readRun(sample('compiled'));
 
 test('a sound run is read as it is', () => {
@@ -151,4 +152,15 @@ test('the steady time is the median of the later calls', () => {
   assert.equal(steadyNs({ first_ns: 9, later_ns: [5, 1, 3] }), 3);
   assert.equal(steadyNs({ first_ns: 9, later_ns: [4, 1] }), 2.5);
   assert.equal(steadyNs({ first_ns: 9, later_ns: [] }), 9);
+});
+
+test('flushes are one mark for each reason on a line, with how the clusters ran and what differs', () => {
+  const [mark, ...others] = marks(readRun(sample('fused')));
+  assert.equal(others.length, 0);
+  assert.equal(mark!.kind, 'flush');
+  assert.equal(mark!.severity, 'note');
+  assert.equal(mark!.title, 'Flushed: .item()');
+  assert.match(mark!.reason, /One program: 1 of 2\. Call by call: not seen before: 1 of 2/);
+  assert.match(mark!.message, /a size changed: aten\.addmm: 960 rows/);
+  assert.equal(mark!.place!.line, 4);
 });

@@ -13,7 +13,7 @@ from tpu_lab.record import codec
 from tpu_lab.record.comparison import Comparison, Difference, ModeResult, Verdict
 from tpu_lab.record.findings import Finding
 from tpu_lab.record.graphs import Graph, Region
-from tpu_lab.record.happenings import Failure, Fallback, GraphBreak, Recompile, Sync
+from tpu_lab.record.happenings import Failure, Fallback, Flush, GraphBreak, Recompile, Sync
 from tpu_lab.record.memory import CurvePoint, LineBytes, LiveTensor, Memory, Storages
 from tpu_lab.record.ops import Ops, Program, TensorSpec
 from tpu_lab.record.run import Run
@@ -284,9 +284,21 @@ def failed_run() -> Run:
     return Run(id="r14", totals=Totals(failures=1), failures=(failure,), sources=(cell,), locations=places, timing=Timing(3_100_000))
 
 
+def fused_run() -> Run:
+    """Two turns of a loop in deferred mode: the second met a size that no program was made for."""
+    cell = source_of("%%tpu fuse\nfor x in batches:\n    y = net(x)\n    total += y.sum().item()")
+    places = (Location(0, 3), Location(0, 4))
+    flushes = (
+        Flush("item", "fused", 12, 3, 0, 900_000, "", "", 1, 1, 11),
+        Flush("item", "unseen", 12, 3, 1_000_000, 0, "shape", "aten.addmm: 960 rows, not 1,024", 1, 1, 23),
+    )
+    totals = Totals(ops=24, kernels=3, syncs=2)
+    return Run(id="r15", mode="fuse", totals=totals, flushes=flushes, sources=(cell,), locations=places, timing=Timing(5_400_000))
+
+
 def data() -> dict[str, Any]:
     """All of them as JSON data."""
-    made = {"compiled": compiled_run(), "compared": compared_run(), "failed": failed_run()}
+    made = {"compiled": compiled_run(), "compared": compared_run(), "failed": failed_run(), "fused": fused_run()}
     return {name: json.loads(codec.dumps(run)) for name, run in made.items()}
 
 

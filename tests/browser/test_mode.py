@@ -24,7 +24,7 @@ def test_switch_edits_the_first_line_and_undo_takes_it_back(notebook: Notebook) 
     page = notebook.open("switch.ipynb")
     page.locator(".jp-CodeCell .cm-content").first.click()
     switch = page.get_by_role("radiogroup", name="Mode of this cell")
-    expect(switch.get_by_role("radio")).to_have_text(["Eager", "Compile", "Compare", "Off"])
+    expect(switch.get_by_role("radio")).to_have_text(["Eager", "Fuse", "Compile", "Compare", "Off"])
     expect(switch.get_by_role("radio", name="Off")).to_have_attribute("aria-checked", "true")
 
     switch.get_by_role("radio", name="Eager").click()
@@ -49,8 +49,8 @@ def test_switch_is_a_radio_group_for_the_keyboard(notebook: Notebook) -> None:
     page.locator(".jp-CodeCell .cm-content").click()
     page.get_by_role("radio", name="Eager").focus()
     page.keyboard.press("ArrowRight")
-    assert notebook.source(0) == "%%tpu compile --repeat 3\nx = 1"
-    expect(page.get_by_role("radio", name="Compile")).to_be_focused()
+    assert notebook.source(0) == "%%tpu fuse --repeat 3\nx = 1"
+    expect(page.get_by_role("radio", name="Fuse")).to_be_focused()
 
 
 def test_typing_the_magic_moves_the_switch(notebook: Notebook) -> None:
@@ -67,7 +67,7 @@ def test_chip_opens_a_menu_for_its_own_cell(notebook: Notebook) -> None:
     page = notebook.open("chip.ipynb")
     page.locator(".tl-Chip").click()
     items = page.locator(".lm-Menu .lm-Menu-itemLabel")
-    expect(items).to_have_text(["Eager", "Compile", "Compare", "Off"])
+    expect(items).to_have_text(["Eager", "Fuse", "Compile", "Compare", "Off"])
     items.get_by_text("Compile").click()
     assert [notebook.source(0), notebook.source(1)] == ["a = 1", "%%tpu compile\nb = 2"]
 
@@ -83,7 +83,7 @@ def test_shortcut_and_command_act_on_the_active_cell(notebook: Notebook) -> None
     page.keyboard.press("Control+Shift+c")
     page.locator("#modal-command-palette input.lm-CommandPalette-input").fill("cell mode")
     expect(page.locator(".lm-CommandPalette-itemLabel")).to_contain_text(
-        ["Cell Mode: Eager", "Cell Mode: Compile", "Cell Mode: Compare", "Cell Mode: Off"]
+        ["Cell Mode: Eager", "Cell Mode: Fuse", "Cell Mode: Compile", "Cell Mode: Compare", "Cell Mode: Off"]
     )
 
 

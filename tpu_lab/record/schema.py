@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from .program import PROGRAM_FORMAT, PROGRAM_SCHEMA_VERSION, Program
+from .reasons import ClusterState, FlushReason, RecompileReason
 from .run import FORMAT, SCHEMA_VERSION, Run
 
 PATH = Path(__file__).with_name("schema.json")
@@ -23,8 +24,13 @@ _SCALARS = {int: "integer", float: "number", str: "string", bool: "boolean"}
 
 
 def build() -> dict[str, Any]:
-    """The schema of a run (JSON Schema 2020-12). Unknown fields are allowed: a newer minor version adds some."""
-    return _document(Run, FORMAT, SCHEMA_VERSION)
+    """The schema of a run (JSON Schema 2020-12). Unknown fields are allowed: a newer minor version adds some.
+
+    `reasons` holds the words of the closed lists that a record names by id only, for readers in other languages.
+    """
+    shown = (FlushReason, ClusterState, RecompileReason)
+    words = {kind.__name__: {one.id: [one.title, one.sentence, one.remedy] for one in kind} for kind in shown}
+    return {**_document(Run, FORMAT, SCHEMA_VERSION), "reasons": words}
 
 
 def build_program() -> dict[str, Any]:

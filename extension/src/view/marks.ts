@@ -27,6 +27,8 @@ const PATHS = {
     { d: 'M12.2 7A5.2 5.2 0 1 1 10.4 3.1', width: 1.8 },
     { d: 'M10.9 0v4H7', width: 1.6 }
   ],
+  /** A bar with an arrow down from it: what was deferred runs. */
+  flush: [{ d: 'M2 1.5h10M7 4.5v8M4 9.5l3 3 3-3', width: 1.6 }],
   /** A filled diamond with an N. */
   nan: [
     { d: 'M7 0 14 7 7 14 0 7Z', fill: true },

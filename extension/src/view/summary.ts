@@ -33,13 +33,23 @@ function tallies(run: IRun, texts: ITexts): ITally[] {
       count: t.fallbacks,
       label: texts._n('%1 CPU fallback', '%1 CPU fallbacks', t.fallbacks)
     },
-    { kind: 'sync', count: t.syncs, label: texts._n('%1 host sync', '%1 host syncs', t.syncs) }
+    { kind: 'sync', count: t.syncs, label: texts._n('%1 host sync', '%1 host syncs', t.syncs) },
+    ...(run.flushes.length
+      ? [
+          {
+            kind: 'flush' as const,
+            count: run.flushes.length,
+            label: texts._n('%1 flush', '%1 flushes', run.flushes.length)
+          }
+        ]
+      : [])
   ];
 }
 
 export const markIcon = (kind: IMark['kind']): IconName => (kind === 'note' ? 'chevron' : kind);
 
-const severity = (kind: IMark['kind']): string => (kind === 'error' ? 'tl-mod-wrong' : 'tl-mod-cost');
+const severity = (kind: IMark['kind']): string =>
+  kind === 'error' ? 'tl-mod-wrong' : kind === 'flush' ? 'tl-mod-note' : 'tl-mod-cost';
 
 /** `47 → 12`, with `≥` where the number of kernels is a lower bound. */
 function opsToKernels(run: IRun): string {
