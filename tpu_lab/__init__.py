@@ -18,11 +18,8 @@ _LAZY = {
     "Program": "tpu_lab.record",
     "FusionGraph": "tpu_lab.views.graph",
     "compile_for": "tpu_lab.compiler.target",
-<<<<<<< HEAD
     "compare_targets": "tpu_lab.notebook.targets",
-=======
     "fusion_graph": "tpu_lab.notebook.graphs",
->>>>>>> 34293fe (fusion_graph of a module; flush marks; fuse in the mode switch)
     "runs": "tpu_lab.recording.store",
     "explain": "tpu_lab.notebook.explaining",
     "load_exported": "tpu_lab.compiler.exported",
