@@ -103,6 +103,11 @@ def test_words_about_something_else_do_not_count() -> None:
     assert only(program(EXP, SIN, ("matmul", "matmul"), rejected("exp.1", "third", "no"), rejected("third", "sin.1", "no"))).source == "rule"
 
 
+def test_words_without_a_place_speak_for_themselves() -> None:
+    found = only(program(EXP, SIN, ("fusion", "fusion"), rejected("exp.1", "sin.1", "Fusion is not profitable.")))
+    assert (found.reason, found.evidence) == ("compiler_choice", "Fusion is not profitable.")
+
+
 def test_a_code_without_wording_is_unknown_and_counted() -> None:
     there = program(EXP, SIN, ("fusion", "fusion"), rejected("exp.1", "sin.1", "Not allowed at: tpu_instruction_fusion.cc:9999"))
     found = only(there)

@@ -80,7 +80,8 @@ def _conclusions(pair: Pair, log: _Log) -> Iterator[NotFused]:
         source, evidence = PASS, f"{kept.pass_name}: {kept.producer} and {kept.consumer} became {kept.words}, {kept.result}"
     else:
         source, evidence = RULE, rule[1] if rule else ""
-    told = any(in_words(code) for code in code_places(words))
+    codes = code_places(words)
+    told = bool(words) and (not codes or any(in_words(code) for code in codes))
     reason = rule[0] if rule else FusionReason.COMPILER_CHOICE if told else FusionReason.UNKNOWN
     for user in pair.last.users or (pair.consumer.instruction,):
         yield NotFused(
