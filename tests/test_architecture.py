@@ -26,8 +26,8 @@ COMMANDS = {"lowering/missing.py": {"device"}}
 """Commands (`python -m`) that nobody imports, and whom they ask beyond what their room may."""
 SHOWING = ("record", "analysis", "views")
 """Rooms that work in a process without torch and jax."""
-PRESENTED = {("record", "views")}
-"""`Run.summary`, `Run.to_pandas` and a run's display open the views, when they are called."""
+PRESENTED = {("record", "views"), ("compiler", "analysis")}
+"""`Run.summary`, `Run.to_pandas` and a run's display open the views, when they are called; `compile_for` asks why ops were not fused."""
 PRIVATE_TORCH = re.compile(r"torch(?!\.ops\b)(\.\w+)*\._(?!_)|from torch(\.\w+)* import _|\b_cdata\b")
 PRIVATE_JAX = re.compile(r"jax\._src|jaxlib")
 NAMED_AT_HOME = {"device/_torch_internals.py", "_autoload.py", "device/unavailable.py"}

@@ -43,7 +43,9 @@ class Lowered:
 
     def compile(self, target: Target, mode: str = "compile", effort: str = "full") -> Program:
         """The program for a target. Raises as `compile_for`."""
-        return with_source(compile_job(self.job(target, mode, effort)), self.traced)
+        from ..analysis.not_fused import with_not_fused
+
+        return with_not_fused(with_source(compile_job(self.job(target, mode, effort)), self.traced))
 
 
 def compile_for(

@@ -81,7 +81,7 @@ class FusionReason(ReasonList):
     TWO_MATMULS = (
         "two_matmuls",
         "Both are matrix products",
-        "A kernel drives the matrix unit for one product; only a short first product is computed inside the kernel of the second.",
+        "A kernel drives the matrix unit for one product; only in some chains is a product computed inside the kernel of the next.",
         "Join products that share an input into one (`qkv` instead of `q`, `k`, `v`), or write the pair as one Pallas kernel.",
     )
     SCALAR_RESULT = (

@@ -47,6 +47,7 @@ class Worker:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._words: IO[bytes] | None = None
+        self._logs: tempfile.TemporaryDirectory[str] | None = None
         self._cancelled = False
 
     @property
@@ -87,10 +88,14 @@ class Worker:
     def stop(self) -> None:
         """Ends the process; the next job starts a new one."""
         process, self._process = self._process, None
+        logs, self._logs = self._logs, None
+        if process is not None:
+            process.kill()
+            process.wait()
+        if logs is not None:
+            logs.cleanup()
         if process is None:
             return
-        process.kill()
-        process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 try:
@@ -114,7 +119,8 @@ class Worker:
         self.stop()
         self._words = tempfile.TemporaryFile(prefix="tpu-lab-")  # noqa: SIM115 (it is read after the worker's death)
         package = str(Path(__file__).parents[2])
-        environment = quiet_environment()
+        self._logs = tempfile.TemporaryDirectory(prefix="tpu-lab-")
+        environment = {**quiet_environment(), "TPU_LOG_DIR": self._logs.name}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, environment.get("PYTHONPATH", "")]))
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tpu_lab.xla.worker"],

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..record.program import Instruction, Kernel, Note, Program, SourceOp
 from ..record.program_memory import Buffer
 from ..record.targets import CPU, Target
+from .edge_ends import with_ends
 from .hlo_memory import read_memory
 from .hlo_module import Module
 from .hlo_proto import DecodeError, Message, decode
@@ -60,7 +61,7 @@ def program_from_proto(message: Message, target: Target) -> Program:
         instructions=_instructions(module, made),
         schedule=tuple(node.index for node in module.entry.nodes),
         kernels=made.kernels,
-        edges=made.edges,
+        edges=with_ends(module, made.edges, made.kernels),
         memory=read_memory(module, message["buffer_assignment"], target),
         flops=sum(k.flops * k.repeats for k in made.kernels),
         bytes=sum(k.bytes * k.repeats for k in made.kernels),
@@ -120,6 +121,7 @@ def _instructions(module: Module, made: Kernels) -> tuple[Instruction, ...]:
             called=tuple(computation.index for computation in node.called),
             kernel=made.of_instruction.get(node, -1),
             op=node.op,
+            target=node.message["target"],
         )
         for node in module.nodes
     )

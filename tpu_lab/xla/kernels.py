@@ -141,8 +141,11 @@ def _sources(value: Node, number: dict[Node, int]) -> list[tuple[Node, Node]]:
     """The value that travels (the nearest to the consumer) and the instruction that makes it, through instructions that do nothing."""
     maker = value
     while maker not in number and maker.opcode not in ("parameter", "constant", "iota"):
+        if maker.opcode == "get-tuple-element" and maker.operands[0].opcode == "while" and maker.operands[0].called[0].root.opcode == "tuple":
+            maker = maker.operands[0].called[0].root.operands[maker.message["tuple_index"]]  # what the loop's body makes it in the end
+            continue
         if maker.opcode in _CONTROL:
-            root = maker.called[-1].root
+            root = maker.called[0 if maker.opcode == "while" else -1].root
             return [(value, made) for _, made in _sources(root, number)][:1]
         if maker.opcode == "get-tuple-element" and maker.operands[0].opcode == "tuple":
             maker = maker.operands[0].operands[maker.message["tuple_index"]]

@@ -14,7 +14,7 @@ from .target_compile import Job
 
 LIMIT_BYTES = 512 << 20
 """Beyond this the files that were used longest ago go."""
-_READER = "1"
+_READER = "2"
 """Changed with what is read from a dump, so that programs read by an older version are made again."""
 
 

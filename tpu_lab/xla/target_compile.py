@@ -12,6 +12,9 @@ from typing import Any
 from ..record.program import Note, Program
 from ..record.targets import Target
 from .extract import program_from_dump, with_cost
+from .fusion_passes import CPU_PASSES, PASSES
+from .fusion_replay import with_decisions
+from .fusion_words import environment
 
 LIBTPU = "0.0.42.1"
 """The version whose dumps and options this package is made for: the one `jax[tpu]` 0.10.2 pins."""
@@ -24,6 +27,9 @@ QUIET = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
 """Environment under which libtpu writes nothing, asks no metadata server and takes no lock. Set before it loads; names no limit on targets."""
+STEPS_BYTES = 3 << 10
+"""Bytes of StableHLO up to which each step of the fusion passes is logged (about 40 operations). XLA draws a picture for each, which costs a
+tenth of a second for a layer norm and minutes for the training step of a transformer block; of larger programs only the rejections are read."""
 _UNFUSED = {
     True: "tpu_fusion,tpu_multi_output_fusion",
     False: "fusion,fusion-wrapper,dot-library-rewriter",
@@ -75,9 +81,12 @@ def version_note() -> str:
     return f"libtpu {version} is installed, tpu_lab is tested with {LIBTPU}; if facts are missing: pip install 'libtpu=={LIBTPU}'"
 
 
-def dump_options(folder: Path, job: Job, passes: str = "NOPE") -> dict[str, Any]:
-    """The options of a compile that dumps what `extract` reads. `passes`: a pattern of passes whose modules are dumped before and after."""
-    options: dict[str, Any] = {"xla_dump_to": str(folder), "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
+def dump_options(folder: Path, job: Job) -> dict[str, Any]:
+    """The options of a compile that dumps what `extract` reads, and of a small program every step of its fusion passes."""
+    options: dict[str, Any] = {"xla_dump_to": str(folder), "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": "NOPE"}
+    if job.mode != "eager" and len(job.bytecode) <= STEPS_BYTES:
+        options["xla_dump_hlo_pass_re"] = PASSES if job.target.is_tpu else CPU_PASSES
+        options["xla_dump_fusion_visualization"] = True
     if job.target.is_tpu and job.mode == "eager":  # separate operations keep nothing in VMEM between them
         options["xla_optimization_level"] = "EFFORT_O0"
     if job.mode == "eager":
@@ -121,6 +130,7 @@ def read(folder: Path, job: Job, compiled: Compiled) -> Program:
         message=compiled.message,
         compile_s=compiled.seconds,
     )
+    program = with_decisions(program, folder)
     return with_cost(program, compiled.optimal_s) if job.effort == "full" else program
 
 
@@ -142,4 +152,4 @@ def _devices(target: Target) -> list[Any]:
 
 def quiet_environment() -> dict[str, str]:
     """The environment of the worker process: this process's, with `QUIET`."""
-    return {**os.environ, **QUIET, "TPU_LAB_AUTOLOAD": "0"}
+    return {**os.environ, **QUIET, **environment(os.environ.get("LIBTPU_INIT_ARGS", "")), "TPU_LAB_AUTOLOAD": "0"}

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from ..record import program_codec
 from ..record.targets import Target
 from . import frames
+from .fusion_words import WordLog
 from .target_compile import Compiled, Job, compile_into, is_placed, read
 
 RSS_LIMIT = 3 << 30
@@ -57,9 +58,11 @@ def _serve(jobs: BinaryIO, answers: BinaryIO) -> bool:
     except EOFError:
         return False
     job = _decode(header, bytecode)
+    words = WordLog(Path(os.environ["TPU_LOG_DIR"]))
+    words.begin()
     folder = Path(tempfile.mkdtemp(prefix="tpu-lab-"))
     try:
-        compiled = _compile(folder, job, answers)
+        compiled = _compile(folder, job, answers, words)
     except Exception as failure:  # told to the parent, which says what to do
         shutil.rmtree(folder, ignore_errors=True)
         frames.write(answers, {"error": f"{type(failure).__name__}: {failure}"})
@@ -81,11 +84,13 @@ def _answer(answers: BinaryIO, folder: Path, job: Job, compiled: Compiled) -> No
     frames.write(answers, {"error": error}, packed)
 
 
-def _compile(folder: Path, job: Job, answers: BinaryIO) -> Compiled:
+def _compile(folder: Path, job: Job, answers: BinaryIO, words: WordLog) -> Compiled:
     """Compiles. A quick job needs nothing of code generation, which takes nearly all the time and cannot be told to stop:
     this process starts itself anew in its own place, which ends it, and answers from the dump."""
     if job.effort != "quick" or not job.target.is_tpu:
-        return compile_into(folder, job)
+        compiled = compile_into(folder, job)
+        words.keep(folder)
+        return compiled
     done: list[Compiled] = []
     failures: list[Exception] = []
 
@@ -104,9 +109,11 @@ def _compile(folder: Path, job: Job, answers: BinaryIO) -> Compiled:
             seconds = time.perf_counter() - start
             thread.join(_GRACE_S)
             if thread.is_alive():
+                words.keep(folder)
                 _start_anew(folder, job, seconds, answers)
     if failures:
         raise failures[0]
+    words.keep(folder)
     return done[0]
 
 
