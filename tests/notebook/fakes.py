@@ -111,6 +111,8 @@ class FakeLab(Lab):
     def show(self, run: Run) -> None:
         self.shown.append(run)
 
-    def compare(self, runs: Mapping[str, Run], reference: str, differences: Mapping[str, Difference], failures: Mapping[str, str]) -> Comparison:
+    def compare(
+        self, runs: Mapping[str, Run], reference: str, differences: Mapping[str, Difference], failures: Mapping[str, str], recorded: bool = False
+    ) -> Comparison:
         self.compared.append((dict(runs), reference, dict(differences), dict(failures)))
-        return super().compare(runs, reference, differences, failures)
+        return super().compare(runs, reference, differences, failures, recorded)

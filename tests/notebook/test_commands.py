@@ -39,6 +39,7 @@ def test_compare_of_runs(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) ->
     shown = notebook.lab.shown[-1]
     assert shown.mode == "compare" and shown.comparison is not None
     assert [m.mode for m in shown.comparison.modes] == ["eager (r1)", "eager (r2)"]
+    assert shown.comparison.recorded
     done = notebook.run("%tpu compare r1 r9")
     assert (done.text + done.errors).strip() == "UsageError: there is no run 'r9'. Accepted: r1 or r2. [TE301]"
     assert "different runs" in notebook.run("%tpu compare r1 r1").errors

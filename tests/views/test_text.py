@@ -5,6 +5,7 @@ from dataclasses import replace
 from tests.record import samples
 from tpu_lab.record import Run
 from tpu_lab.record.memory import Memory
+from tpu_lab.record.timing import Timing
 from tpu_lab.record.totals import Totals
 from tpu_lab.views import sentences, text
 from tpu_lab.views.numbers import NBSP
@@ -126,7 +127,9 @@ def test_sentences_for_the_other_outcomes() -> None:
     ahead = replace(base, verdicts=(replace(base.verdicts[0], break_even=1),))
     assert sentences.break_even_sentences(ahead) == ["compile is ahead from the 1st call."]
     never = replace(base, verdicts=(replace(base.verdicts[1], repeats_needed=None),))
-    assert sentences.overlap_notes(never)[0].endswith("They are as good as equal.")
+    assert sentences.overlap_notes(never)[0].endswith("Their times vary too much for any number of repeats to tell.")
+    equal = replace(never, modes=(replace(eager, timing=cpu.timing), *never.modes[1:]))
+    assert sentences.overlap_notes(equal)[0].endswith("They are as good as equal.")
     once = replace(base, modes=(replace(eager, timing=replace(eager.timing, later_ns=())), cpu), verdicts=(base.verdicts[1],))
     assert "too few times" in sentences.overlap_notes(once)[0]
     assert compiled.mode in sentences.compare_sentences(base)[0]
@@ -136,3 +139,18 @@ def test_columns_are_aligned_and_empty_ones_left_out() -> None:
     rows = table(["n", "", "name"], [["1", "", "a"], ["22", "", "日本"]], "rrl")
     assert rows == [" n  name", " 1  a", "22  日本"]
     assert width("日本") == 4 and width("é") == 1 and width("e\u0301") == 1
+
+
+def test_recorded_runs_are_not_called_the_same_cell() -> None:
+    data = replace(samples.comparison(), recorded=True)
+    assert "cells and starting states may differ, and no values were compared" in text.comparison(data)
+    assert "Same cell" not in text.comparison(data)
+
+
+def test_times_that_vary_widely_say_so() -> None:
+    data = samples.comparison()
+    wild = replace(data.modes[-1], failure="", device="cpu", mode="cpu", timing=Timing(10**9, (5 * 10**8, 9 * 10**9, 10**9)))
+    notes = sentences.unsteady_notes(replace(data, modes=(*data.modes[:-1], wild)))
+    assert notes == [
+        "The times of cpu vary 18.0×: the machine was busy, or its threads waited for each other (OMP_NUM_THREADS=1 tells). Repeat when it is quiet."
+    ]

@@ -34,8 +34,9 @@ def compare(
     reference: str = "",
     differences: Mapping[str, Difference] | None = None,
     failures: Mapping[str, str] | None = None,
+    recorded: bool = False,
 ) -> Comparison:
-    """Compares runs of the same cell, by mode in the order to show.
+    """Compares runs of the same cell, by mode in the order to show; `recorded`: any runs, whose values nobody compared.
 
     `baseline` is the mode others are timed against (default: the first), `reference` the one whose numbers count (default:
     `cpu` if there, else the baseline). `differences` gives each mode's largest numeric difference from the reference,
@@ -51,7 +52,7 @@ def compare(
     results = tuple(mode_result(mode, run, _finite((differences or {}).get(mode)), (failures or {}).get(mode, "")) for mode, run in runs.items())
     base = next(result for result in results if result.mode == baseline)
     verdicts = tuple(verdict(result, base) for result in results if result.mode != baseline)
-    return Comparison(baseline, reference, results, verdicts)
+    return Comparison(baseline, reference, results, verdicts, recorded)
 
 
 def mode_result(mode: str, run: Run, difference: Difference | None = None, failure: str = "") -> ModeResult:

@@ -98,7 +98,8 @@ class Commands:
         if len(set(labels)) < len(labels):
             raise OptionError(f"%tpu compare {' '.join(names)} names a run twice", accepted="different runs")
         by_label = dict(zip(labels, found, strict=True))
-        comparison = self._lab.compare(by_label, labels[0], {}, {})
+        failures = {label: f"{run.failures[-1].kind}: {run.failures[-1].message}" for label, run in by_label.items() if run.failures}
+        comparison = self._lab.compare(by_label, labels[0], {}, failures, recorded=True)
         self._lab.show(replace(found[0], id=f"{found[0].id}c", mode="compare", comparison=comparison))
 
     def _report(self, *words: str) -> None:

@@ -152,8 +152,10 @@ class Lab:
 
         publish_display_data(run._repr_mimebundle_())  # type: ignore[no-untyped-call]
 
-    def compare(self, runs: Mapping[str, Run], reference: str, differences: Mapping[str, Difference], failures: Mapping[str, str]) -> Comparison:
-        """Legs of one cell side by side; numbers are compared with those of `reference`."""
+    def compare(
+        self, runs: Mapping[str, Run], reference: str, differences: Mapping[str, Difference], failures: Mapping[str, str], recorded: bool = False
+    ) -> Comparison:
+        """Legs of one cell side by side; numbers are compared with those of `reference`. `recorded`: any runs."""
         from ..analysis.compare import compare
 
-        return compare(runs, reference=reference, differences=differences, failures=failures)
+        return compare(runs, reference=reference, differences=differences, failures=failures, recorded=recorded)

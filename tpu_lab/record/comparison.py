@@ -79,6 +79,8 @@ class Comparison:
     """The mode whose numbers the others are compared with."""
     modes: tuple[ModeResult, ...]
     verdicts: tuple[Verdict, ...]
+    recorded: bool = False
+    """True: recorded runs side by side (`%tpu compare`): cells and starting states may differ, and no values were compared."""
     not_rewound: tuple[str, ...] = ()
     """Names of iterators, generators and open files that the first leg used up and that could not be put back: the later legs met them
     further on, so their values may differ for that alone."""

@@ -6,7 +6,7 @@ from ..record.comparison import Comparison, ModeResult
 from . import sentences, theme
 from .html_parts import Column, frame, paragraph, spread_bar, table
 from .markup import Markup, element
-from .numbers import BYTES, TIME, Unit, at_least, column_unit, count, counted, digits, duration, exact_bytes, spread
+from .numbers import BYTES, TIME, Unit, at_least, column_unit, count, digits, duration, exact_bytes, spread
 
 
 def comparison_html(data: Comparison) -> str:
@@ -16,12 +16,11 @@ def comparison_html(data: Comparison) -> str:
 
 def comparison_parts(data: Comparison) -> list[Markup]:
     """The parts of a comparison, to stand in a run's frame."""
-    repeats = min((r.timing.repeats for r in data.modes if not r.failure), default=0)
     box = element("span", "measured", style=f"border:1px solid {theme.LINE};border-radius:3px;padding:0 4px;margin-left:6px")
     head = element("div", " ".join(sentences.compare_sentences(data)), style="font-size:15px;font-weight:600;margin:2px 0")
-    note = paragraph(f"Same cell, same starting state, {counted(repeats, 'repeat')} each after the first call", box, muted=True)
+    note = paragraph(sentences.conditions(data), box, muted=True)
     parts = [head, note, element("div", _bars(data), style="margin:8px 0")]
-    parts += [paragraph(text, muted=True) for text in sentences.overlap_notes(data)]
+    parts += [paragraph(text, muted=True) for text in (*sentences.overlap_notes(data), *sentences.unsteady_notes(data))]
     parts += [paragraph(text) for text in sentences.break_even_sentences(data)]
     memory = " ".join(sentences.memory_sentences(data))
     parts += [paragraph(text) for text in (memory, sentences.numerics_sentence(data)) if text]

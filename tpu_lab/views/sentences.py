@@ -9,6 +9,10 @@ from .source_table import line_label
 
 SIGNIFICANT_MEMORY = 0.02
 """Peaks closer than this share are called equal."""
+EQUAL = 0.05
+"""Medians closer than this share, and not apart by their ranges, are called equal."""
+UNSTEADY = 3
+"""Longest over shortest repeat from which times are called unsteady."""
 
 
 def headline(run: Run) -> str:
@@ -74,6 +78,15 @@ def compare_sentences(comparison: Comparison) -> list[str]:
     return [_speed(verdict) for verdict in comparison.verdicts] or [f"{comparison.baseline} is the only mode."]
 
 
+def conditions(comparison: Comparison) -> str:
+    """What the legs have in common."""
+    repeats = [r.timing.repeats for r in comparison.modes if not r.failure] or [0]
+    each = counted(min(repeats), "repeat") if min(repeats) == max(repeats) else f"{min(repeats)} to {max(repeats)} repeats"
+    if comparison.recorded:
+        return f"Recorded runs, {each} each: cells and starting states may differ, and no values were compared"
+    return f"Same cell, same starting state, {each} each after the first call"
+
+
 def _speed(verdict: Verdict) -> str:
     if verdict.verdict == "failed":
         return f"{verdict.mode} has no time: one of the two legs failed."
@@ -95,7 +108,25 @@ def overlap_notes(comparison: Comparison) -> list[str]:
         else:
             text = f"{verdict.mode} and {verdict.against} are not apart ({spread(ours)} against {spread(theirs)})."
         needed = verdict.repeats_needed
-        notes.append(f"{text} About {needed} repeats would separate them." if needed else f"{text} They are as good as equal.")
+        if needed:
+            notes.append(f"{text} About {needed} repeats would separate them.")
+        elif abs(ours.steady_ns - theirs.steady_ns) <= EQUAL * max(ours.steady_ns, theirs.steady_ns):
+            notes.append(f"{text} They are as good as equal.")
+        else:
+            notes.append(f"{text} Their times vary too much for any number of repeats to tell.")
+    return notes
+
+
+def unsteady_notes(comparison: Comparison) -> list[str]:
+    """For each mode whose later times differ widely: how much, and what may cause it."""
+    notes = []
+    for result in comparison.modes:
+        timing = result.timing
+        if not result.failure and timing.repeats > 1 and timing.high_ns > UNSTEADY * timing.low_ns:
+            threads = ", or its threads waited for each other (OMP_NUM_THREADS=1 tells)" if result.device == "cpu" else ""
+            notes.append(
+                f"The times of {result.mode} vary {ratio(timing.high_ns / timing.low_ns)}: the machine was busy{threads}. Repeat when it is quiet."
+            )
     return notes
 
 

@@ -79,7 +79,8 @@ def comparison(data: Comparison) -> str:
         rows.append(
             [r.mode, digits(r.timing.first_ns / first.scale), later, spread(r.timing, unit), peak, *counts, sentences.difference_text(r, data)]
         )
-    lines = [" ".join(sentences.compare_sentences(data)), *sentences.overlap_notes(data), *sentences.break_even_sentences(data)]
+    lines = [" ".join(sentences.compare_sentences(data)), sentences.conditions(data) if data.recorded else ""]
+    lines += [*sentences.overlap_notes(data), *sentences.unsteady_notes(data), *sentences.break_even_sentences(data)]
     lines += [" ".join(sentences.memory_sentences(data)), sentences.numerics_sentence(data)]
     failures = [f"{r.mode} failed: {r.failure}" for r in data.modes if r.failure]
     return "\n".join([*(line for line in lines if line), "", *table(header, rows, "l" + "r" * 11), *failures])

@@ -7,22 +7,13 @@ import { clip, count, ordinal, precise, quantity, ratio, small, unitFor } from '
 import type { ITexts } from './texts.js';
 
 export function compareView(comparison: IComparison, texts: ITexts): HTMLElement {
-  const repeats = Math.max(0, ...comparison.modes.map(mode => mode.timing.later_ns.length));
   return h(
     'div',
     { class: 'tl-Compare' },
     h(
       'div',
       { class: 'tl-Bar' },
-      h(
-        'span',
-        { class: 'tl-muted' },
-        texts._n(
-          'Same cell, same starting state, one later run each',
-          'Same cell, same starting state, %1 later runs each',
-          repeats
-        )
-      ),
+      h('span', { class: 'tl-muted' }, conditions(comparison, texts)),
       h('span', { class: 'tl-Measured' }, texts.__('measured'))
     ),
     h(
@@ -37,7 +28,8 @@ export function compareView(comparison: IComparison, texts: ITexts): HTMLElement
       bars(comparison, texts),
       comparison.verdicts
         .filter(verdict => verdict.verdict === 'close')
-        .map(verdict => h('p', { class: 'tl-Note' }, closeNote(verdict, texts)))
+        .map(verdict => h('p', { class: 'tl-Note' }, closeNote(verdict, texts))),
+      comparison.modes.filter(isUnsteady).map(mode => h('p', { class: 'tl-Note' }, unsteadyNote(mode, texts)))
     ),
     comparison.verdicts
       .filter(verdict => verdict.verdict === 'faster' && verdict.break_even !== null)
@@ -52,6 +44,34 @@ export function compareView(comparison: IComparison, texts: ITexts): HTMLElement
     numerics(comparison, texts),
     h('div', { class: 'tl-Scroll' }, modesTable(comparison, texts))
   );
+}
+
+function conditions(comparison: IComparison, texts: ITexts): string {
+  if (comparison.recorded) {
+    return texts.__('Recorded runs: cells and starting states may differ, and no values were compared');
+  }
+  return texts._n(
+    'Same cell, same starting state, one later run each',
+    'Same cell, same starting state, %1 later runs each',
+    Math.max(0, ...comparison.modes.map(mode => mode.timing.later_ns.length))
+  );
+}
+
+/** Whether the longest later run took more than three times the shortest. */
+function isUnsteady(mode: IModeResult): boolean {
+  const later = mode.timing.later_ns;
+  return !mode.failure && later.length > 1 && Math.max(...later) > 3 * Math.min(...later);
+}
+
+function unsteadyNote(mode: IModeResult, texts: ITexts): string {
+  const later = mode.timing.later_ns;
+  const vary = texts.__(
+    'The times of %1 vary %2: the machine was busy',
+    mode.mode,
+    ratio(Math.max(...later) / Math.min(...later))
+  );
+  const threads = texts.__(', or its threads waited for each other (OMP_NUM_THREADS=1 tells)');
+  return `${vary}${mode.device === 'cpu' ? threads : ''}. ${texts.__('Repeat when it is quiet.')}`;
 }
 
 function speedSentence(verdict: IVerdict, texts: ITexts): string {
