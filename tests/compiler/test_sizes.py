@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 import tpu_lab  # noqa: F401
 from tpu_lab.device.graph import program
@@ -37,7 +38,7 @@ def rows(sizes: range) -> list[tuple[torch.Tensor, ...]]:
 
 
 def normed(x: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.layer_norm(x @ x.mT, (x.shape[0],)).softmax(0)
+    return functional.layer_norm(x @ x.mT, (x.shape[0],)).softmax(0)
 
 
 def test_dynamic_is_one_graph_with_a_program_for_each_size() -> None:
@@ -96,6 +97,26 @@ def test_sizes_that_depend_on_values(captured: bool) -> None:
         run = check(picked, calls)
     assert {b.reason for b in run.graph_breaks} == {"dynamic_size"}
     assert all(b.uncompiled == captured for b in run.graph_breaks)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + torch.arange(x.shape[0], device=x.device)[:, None],
+        lambda x: torch.arange(0, x.shape[0] * 2, 2, device=x.device),
+        lambda x: torch.linspace(0, 1, x.shape[0], device=x.device) * x[:, 0],
+        lambda x: torch.eye(x.shape[0], device=x.device) @ x,
+        lambda x: torch.zeros(x.shape[0] + 1, device=x.device) + x.shape[0],
+        lambda x: x.repeat_interleave(2, 0)[: x.shape[0]],
+        lambda x: torch.cat([x, x.new_ones(x.shape[0] // 2, 8)]),
+        lambda x: x.unfold(0, 2, 1).sum(-1),
+        lambda x: functional.pad(x, (0, x.shape[0])),
+        lambda x: x.tril(x.shape[0] // 2),
+        lambda x: x / x.shape[0] + x.shape[0] ** 0.5,
+    ],
+)
+def test_sizes_as_numbers(function: Any) -> None:
+    check(function, rows(range(3, 5)), dynamic=True)
 
 
 def test_numbers_of_programs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,15 +20,31 @@ from .capture import capture, changing_sizes, depends_on_values, op_by_op
 from .events import Captured
 from .interface import register_interface
 from .options import Options, read
+from .padded import PaddedProgram
+from .rows import prove
 
 
 def _compiler(kind: str, captured: Captured, options: Options) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
     def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
         program = GraphProgram(graph, f"{captured.name} ({kind})", aliases=kind == "inference", xla=options.xla, phase=kind, pair=captured.name)
         captured.programs.append(program)
-        return program
+        return _padded(graph, program, captured, options) if kind == "inference" and options.buckets is not None else program
 
     return compile_graph
+
+
+def _padded(graph: torch.fx.GraphModule, program: GraphProgram, captured: Captured, options: Options) -> Any:
+    """The program on padded inputs, where the graph's rows are proven apart and it writes and draws nothing; else as it is."""
+    plain = not program.lowered.changes and not program.lowered.random and isinstance(_results(graph), (tuple, list))
+    proof = prove(graph) if plain else None
+    if proof is None or proof.reason:
+        return program
+    captured.sizes = "padded"
+    return PaddedProgram(graph, program, proof.symbol, options.buckets)
+
+
+def _results(graph: torch.fx.GraphModule) -> Any:
+    return next(node for node in graph.graph.nodes if node.op == "output").args[0]
 
 
 def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: str | None = None, options: Any = None) -> Callable[..., Any]:

@@ -23,6 +23,8 @@ class Options:
     """Share of the activations that training may keep for backward, 0 to 1; the rest is computed again (PyTorch's partitioner)."""
     xla: Mapping[str, Any] = field(default_factory=dict)
     """XLA options by name, as `torch.tpu.compiler.custom_compiler_options` takes them."""
+    buckets: Any = None
+    """Sizes to pad a changing first dimension to: `power_of_two`, or a list of sizes. Only graphs whose rows are proven apart are padded."""
 
 
 def read(mode: Any, options: Any) -> Options:
@@ -40,4 +42,19 @@ def read(mode: Any, options: Any) -> Options:
         raise OptionError(f"torch.compile(backend='tpu') with memory_budget={budget!r}", accepted="a number from 0 to 1")
     if not isinstance(found.xla, Mapping) or not all(isinstance(name, str) for name in found.xla):
         raise OptionError(f"torch.compile(backend='tpu') with xla={found.xla!r}", accepted="a dict of XLA options by name")
+    if not _are_buckets(found.buckets):
+        raise OptionError(f"torch.compile(backend='tpu') with buckets={found.buckets!r}", accepted="'power_of_two', or a list of sizes from 1")
     return found
+
+
+def _are_buckets(given: Any) -> bool:
+    if given is None or given == "power_of_two":
+        return True
+    return isinstance(given, (list, tuple)) and bool(given) and all(type(size) is int and size >= 1 for size in given)
+
+
+def bucket(size: int, buckets: Any) -> int:
+    """The size to pad to; the size itself where no bucket is large enough."""
+    if buckets == "power_of_two":
+        return 1 << max(size - 1, 0).bit_length()
+    return min((one for one in buckets if one >= size), default=size)

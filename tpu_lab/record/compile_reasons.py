@@ -283,8 +283,8 @@ class SizeReason(ReasonList):
     EXACT = (
         "exact",
         "One program for each size",
-        "Padding could change values of this graph, so each size that comes has a program of its own.",
-        "Pad the inputs yourself where your model has a mask, or keep to few sizes.",
+        "Nobody asked for padding, or it is not proven to leave this graph's values alone; each size that comes has its own program.",
+        "`options={'buckets': 'power_of_two'}` pads where it is safe; else pad the inputs yourself where your model has a mask.",
     )
     UNKNOWN = (
         "unknown",

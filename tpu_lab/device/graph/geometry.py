@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import jax
 import torch
 
 Bindings = Mapping[Any, int]
@@ -18,13 +19,20 @@ Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 def bindings(placeholders: Sequence[torch.fx.Node], inputs: Sequence[Any]) -> Bindings:
-    """The symbols that stand alone in the geometry of an input, with the numbers of the inputs given."""
+    """The symbols that stand alone in the geometry of an input, with the numbers of the inputs given (tensors, or arrays of their shapes)."""
     found: dict[Any, int] = {}
     for node, value in zip(placeholders, inputs, strict=True):
         for stated, actual in zip(_numbers(node.meta.get("val")), _numbers(value), strict=False):
             if isinstance(stated, torch.SymInt) and stated.node.expr.is_Symbol and isinstance(actual, int):
                 found.setdefault(stated.node.expr, actual)
     return found
+
+
+def sizes(meta: torch.Tensor, bound: Bindings) -> tuple[int, ...] | None:
+    """The shape of a fake tensor as numbers; None if a symbol is not known."""
+    found = [_number(n, bound) for n in meta.shape]
+    known = tuple(n for n in found if n is not None)
+    return known if len(known) == len(found) else None
 
 
 def symbols(placeholders: Iterable[torch.fx.Node]) -> frozenset[Any]:
@@ -34,7 +42,9 @@ def symbols(placeholders: Iterable[torch.fx.Node]) -> frozenset[Any]:
 
 
 def _numbers(value: Any) -> Iterator[Any]:
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, jax.Array):
+        yield from value.shape
+    elif isinstance(value, torch.Tensor):
         if value.layout == torch.strided:
             yield from (*value.shape, *value.stride(), value.storage_offset())
     elif isinstance(value, (int, torch.SymInt)):

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from .run import OpCall
 
 
+SIZED_BY_NUMBERS = frozenset({"arange", "range"})
+"""Factories whose numbers decide the size of the result."""
+
+
 def name_of(target: Any) -> str:
     """`aten.tanh`, `aten.add.Tensor`, `getitem`, `cond`."""
     return str(target).removesuffix(".default") if isinstance(target, internals.OpOverload) else str(target.__name__)
@@ -86,7 +90,7 @@ def must_be_known(graph: torch.fx.Graph) -> set[Node]:
                 wanted.update(node.all_input_nodes)
         elif not is_bookkeeping(node.target):
             plan = plan_for(node.target)
-            own = plan.lowering is None
+            own = plan.lowering is None or plan.functional_base in SIZED_BY_NUMBERS
             for argument, value in arguments(plan, node):
                 if argument.kind == "static" or (own and argument.kind in ("number", "numbers")):
                     wanted.update(leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Node))

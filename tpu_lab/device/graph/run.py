@@ -21,7 +21,7 @@ from .. import _torch_internals as internals
 from .._torch_internals import pytree
 from ..plan import NOT_PASSED, Plan, plan_for, registry_name
 from ..tensors import aval, contiguous_stride
-from . import higher_order, numeric
+from . import geometry, higher_order, numeric
 from .decompose import is_bookkeeping
 from .nodes import arguments, is_operator, name_of, written_nodes
 from .structural import base_name, read_strided, structural, write_strided
@@ -54,6 +54,7 @@ class Run:
         self.values: dict[Node, Any] = {}
         self.flags: list[Array] = []
         self.asserted: list[tuple[Array, str]] = []
+        self.bound: geometry.Bindings = {}
 
     def run(self) -> tuple[list[Any], list[Array], Array | None, list[tuple[Array, str]]]:
         """Outputs, new values of changed inputs, what a check of values found, and for each assertion whether it failed."""
@@ -61,6 +62,7 @@ class Run:
         places = [n for n in nodes if n.op == "placeholder"]
         if len(places) != len(self.inputs):
             raise ValueError(f"the graph takes {len(places)} inputs, {len(self.inputs)} were given")
+        self.bound = geometry.bindings(places, self.inputs)
         for i, node in enumerate(places):
             self.values[node] = self.input(i, node.meta.get("val"), self.inputs[i])
         outputs: list[Any] = []
@@ -181,8 +183,8 @@ class Run:
         value = node.meta.get("val")
         if isinstance(results, (list, tuple)):
             metas = value if isinstance(value, (list, tuple)) else [None] * len(results)
-            return [_as_stated(plan, r, m) for r, m in zip(results, metas, strict=False)]
-        return _as_stated(plan, results, value)
+            return [_as_stated(plan, r, m, self.bound) for r, m in zip(results, metas, strict=False)]
+        return _as_stated(plan, results, value, self.bound)
 
     def written(self, plan: Plan, node: Node | OpCall, results: Any) -> Any:
         """Puts the results of an operator that writes into the values of what it writes to; returns what the operator returns."""
@@ -240,17 +242,16 @@ def _meta_offset(node: Any) -> int:
     return offset if isinstance(offset, int) else 0
 
 
-def _as_stated(plan: Plan, result: Any, meta: Any) -> Any:
+def _as_stated(plan: Plan, result: Any, meta: Any, bound: geometry.Bindings) -> Any:
     if result is None:
         return None
     result = _bare(result)
     if not isinstance(meta, torch.Tensor):
         return result
     result = cast(jnp.asarray(result), to_jax(meta.dtype))
-    if _is_concrete(meta) and result.shape != tuple(meta.shape):
-        raise RuntimeError(
-            f"the lowering of {registry_name(plan.op)} returned shape {list(result.shape)}, PyTorch's meta kernel says {list(meta.shape)}"
-        )
+    stated = geometry.sizes(meta, bound)
+    if stated is not None and result.shape != stated:
+        raise RuntimeError(f"the lowering of {registry_name(plan.op)} returned shape {list(result.shape)}, PyTorch's meta kernel says {list(stated)}")
     return result
 
 
