@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from ..device import _torch_internals as internals
+
 Rows = dict[torch.fx.Node, int]
 """The dimension that has the changing size, for each value that has one."""
 
@@ -102,7 +104,7 @@ class _Prover:
             if base in self.rows and isinstance(value, torch.Tensor) and self.dimension(node, value) is not None:
                 self.rows[node] = self.rows[base]
             return
-        if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
+        if isinstance(node.target, internals.OpOverload) and node.target._schema.is_mutable:
             raise _Refused(f"{node.name} writes to its operand")
         tensors = [v for v in (value if isinstance(value, (tuple, list)) else [value]) if isinstance(v, torch.Tensor)]
         where = {self.dimension(node, v) for v in tensors}
