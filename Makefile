@@ -5,6 +5,7 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+LAB_ARGS ?=
 CONFORMANCE_ARGS ?=
 FUZZ_ARGS ?=
 VENV := .venv
@@ -30,7 +31,7 @@ demo: $(VENV)/.demo ## run the main job: train on digits in three modes, MiniLM 
 	$(PY) -m tpu_lab.demo
 
 lab: $(VENV)/.demo ## open JupyterLab on notebooks/
-	$(BIN)/jupyter lab --notebook-dir=notebooks
+	$(BIN)/jupyter lab --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_ARGS)
 
 # The browser tests run by themselves: playwright keeps an event loop running in its thread, which other tests do not expect.
 test: lint $(VENV)/.test ## lint, then every test: unit, cases, browser, notebooks

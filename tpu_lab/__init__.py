@@ -35,6 +35,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'tpu_lab' has no attribute {name!r}; it has {', '.join(sorted([*_LAZY, '__version__']))}")
 
 
+def __dir__() -> list[str]:
+    return sorted([*_LAZY, "__version__"])
+
+
 def _the_version() -> str:
     """The version in `extension/package.json`, which a build writes to `_version.py`; what is installed where nothing was built."""
     try:

@@ -68,9 +68,7 @@ def _targets(found: argparse.Namespace) -> str:
     from .xla.target_compile import installed, version_note
 
     version = installed()
-    state = (
-        version_note() or f"libtpu {version} is installed" if version else "libtpu is not installed: pip install 'tpu-lab[targets]' (Linux x86-64)"
-    )
+    state = version_note() or f"libtpu {version} is installed" if version else "libtpu is not installed: pip install libtpu==0.0.42.1 (Linux x86-64)"
     return f"{target_lines()}\n{state}"
 
 

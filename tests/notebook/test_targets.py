@@ -83,7 +83,7 @@ def test_wrong_words_leave_the_cell_unrun(real: Notebook, line: str, words: str)
 def test_without_libtpu_the_cell_says_so_before_it_runs(real: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_service, "installed", lambda: "")
     done = real.run("%%tpu compile --target v6e\nran = True")
-    assert not done.success and "ran" not in real.names and "tpu-lab[targets]" in str(done.error)
+    assert not done.success and "ran" not in real.names and "libtpu==0.0.42.1" in str(done.error)
 
 
 def test_a_compiler_that_dies_leaves_the_cell_as_it_ran(real: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,12 +22,13 @@ _HELP = """\
 %%tpu eager              run the cell on the device, each operator alone
 %%tpu fuse               run the cell in fused eager mode: clusters of operators that come back as one program
 %%tpu compile            run the cell compiled by torch.compile(backend="tpu")
-%%tpu compare [modes]    run the cell in several modes from the same state and compare (eager compile cpu)
+%%tpu compare [modes]    run the cell in several modes from the same state and compare (eager compile cpu);
+                         each mode once and up to 15 times more (--repeat N); files and network are not put back
 
 %tpu status              device, memory, default mode, recorded runs
 %tpu mode [MODE]         show or set the mode of a cell that says only %%tpu
 %tpu target [NAMES|all|off]  TPU generations that compiled cells are compiled for too, or what there are
-%tpu runs                the recorded runs
+%tpu runs [RUN]          the recorded runs, or one of them again, by id or name
 %tpu compare RUN RUN     two or more recorded runs side by side, by id or name
 %tpu report FILE [--run NAME]  one page of a run (the last one) that opens from disk, offline
 %tpu doctor              versions, device, compiler, caches, what is missing
@@ -80,7 +81,9 @@ class Commands:
         now = ", ".join(self.default_targets)
         print(f"%%tpu compile cells are also compiled for {now}" if now else "%%tpu compile cells are compiled for no target")
 
-    def _runs(self) -> None:
+    def _runs(self, name: str = "") -> None:
+        if name:
+            return self._lab.show(self._lab.find(name))
         runs = self._lab.runs()
         if not runs:
             print("no run has been recorded yet; run a cell that starts with %%tpu eager")

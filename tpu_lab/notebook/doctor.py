@@ -79,7 +79,7 @@ def _compiler(lab: Lab) -> Iterator[Finding]:
         yield Finding("TPU compiler", f"libtpu {metadata.version('libtpu')}: programs can be compiled for TPU generations")
     except metadata.PackageNotFoundError:
         can = sys.platform == "linux" and os.uname().machine == "x86_64"
-        yield Finding("TPU compiler", "libtpu is not installed", "pip install 'tpu-lab[targets]'" if can else "")
+        yield Finding("TPU compiler", "libtpu is not installed", "pip install libtpu==0.0.42.1" if can else "")
     if os.environ.get("JAX_PLATFORMS", "") == "" and importlib.util.find_spec("libtpu") is not None:
         yield Finding(
             "JAX_PLATFORMS", "not set although libtpu is installed: jax looks for a TPU first", "set JAX_PLATFORMS=cpu before starting Jupyter"

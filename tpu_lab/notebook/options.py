@@ -212,9 +212,11 @@ def parse_command(line: str) -> CommandOptions:
     if command not in COMMANDS:
         remedy = f"a cell is run with %%tpu {command}" if command in CELL_MODES else ""
         raise OptionError(f"%tpu has no command {command!r}", accepted=one_of(COMMANDS), remedy=remedy)
-    most = {"mode": 1, "target": 8, "compare": 8, "report": 3}.get(command, 0)
+    most = {"mode": 1, "target": 8, "compare": 8, "report": 3, "runs": 1}.get(command, 0)
     if len(rest) > most:
-        takes = {"mode": "at most one mode", "compare": "two or more run ids", "report": "FILE [--run NAME]"}.get(command, "nothing after it")
+        takes = {"mode": "at most one mode", "compare": "two or more run ids", "runs": "at most one run", "report": "FILE [--run NAME]"}.get(
+            command, "nothing after it"
+        )
         raise OptionError(f"%tpu {command} does not take {rest[most]!r}", accepted=takes)
     return CommandOptions(command, rest)
 

@@ -77,6 +77,12 @@ class Run:
     ops_dropped: int = 0
     """Ops that ran but are not in `ops`: over the recorder's limit, or cut to keep a notebook small. `totals` counts them."""
 
+    def __repr__(self) -> str:
+        """One line; `summary()` says more."""
+        name = f" {self.name!r}" if self.name else ""
+        seconds = (self.timing.steady_ns or self.totals.wall_ns) / 1e9
+        return f"<Run {self.id or 'without id'}{name}: {self.mode} on {self.target}, {seconds:.3g} s, {self.totals.ops} ops>"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the run as compressed JSON (schema `record/schema.json`). An existing file is replaced in one step.
 

@@ -4,11 +4,41 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import Any
 
 from ..errors import RunNotFoundError, one_of
 from ..record.run import Run
 
 KEEP = 50
+
+
+class Runs(list[Run]):
+    """Runs, oldest first: `runs[-1]` is the last one, `runs["r3"]` the one with that id or name."""
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, str):
+            return find(self, which)
+        return super().__getitem__(which)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self)) if self else "no run has been recorded"
+
+
+def find(kept: list[Run], name: str = "") -> Run:
+    """The run with this id, else the latest with this name; without a name the latest of all.
+
+    Raises RunNotFoundError that lists what there is.
+    """
+    for run in reversed(kept):
+        if not name or run.id == name:
+            return run
+    for run in reversed(kept):
+        if run.name == name:
+            return run
+    if not kept:
+        raise RunNotFoundError("no run has been recorded in this process", remedy="run a cell that starts with %%tpu eager")
+    known = dict.fromkeys(label for run in reversed(kept) for label in (run.id, run.name) if label)
+    raise RunNotFoundError(f"there is no run {name!r}", accepted=one_of(known))
 
 
 class RunStore:
@@ -30,27 +60,14 @@ class RunStore:
                 self._runs.popitem(last=False)
         return run
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> Runs:
         """All kept runs, oldest first."""
         with self._lock:
-            return list(self._runs.values())
+            return Runs(self._runs.values())
 
     def get(self, name: str = "") -> Run:
-        """The run with this id, else the latest with this name; without a name the latest of all.
-
-        Raises RunNotFoundError that lists what there is.
-        """
-        kept = self.runs()
-        for run in reversed(kept):
-            if not name or run.id == name:
-                return run
-        for run in reversed(kept):
-            if run.name == name:
-                return run
-        if not kept:
-            raise RunNotFoundError("no run has been recorded in this process", remedy="run a cell that starts with %%tpu eager")
-        known = dict.fromkeys(label for run in reversed(kept) for label in (run.id, run.name) if label)
-        raise RunNotFoundError(f"there is no run {name!r}", accepted=one_of(known))
+        """`find` among the kept runs."""
+        return find(self.runs(), name)
 
     def clear(self) -> None:
         """Forgets all runs."""
@@ -62,8 +79,8 @@ store = RunStore()
 """The process's runs."""
 
 
-def runs() -> list[Run]:
-    """The process's last runs, oldest first."""
+def runs() -> Runs:
+    """The last 50 runs of this process, oldest first: `runs()[-1]` is the last, `runs()["r3"]` one by id or name."""
     return store.runs()
 
 

@@ -36,7 +36,7 @@ def require(target: Target) -> None:
             remedy="use a Linux x86-64 machine or container; everything else works here",
         )
     raise MissingPackageError(
-        f"target {target.label} needs libtpu, which is not installed", remedy="pip install 'tpu-lab[targets]' (0.7 GB on disk, under Google's terms)"
+        f"target {target.label} needs libtpu, which is not installed", remedy="pip install libtpu==0.0.42.1 (0.7 GB on disk, under Google's terms)"
     )
 
 
