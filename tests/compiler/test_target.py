@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,24 @@ def test_a_model_larger_than_this_machine_is_traced() -> None:
     held = torch.tpu.memory_allocated()
     assert lower(net, torch.empty(8, 1 << 19, device="meta")).bytecode
     assert torch.tpu.memory_allocated() == held
+
+
+def test_a_large_training_step_takes_no_memory() -> None:
+    with torch.device("meta"):
+        net = torch.nn.Linear(20_000, 20_000)
+    optimizer = torch.optim.AdamW(net.parameters())
+
+    def step(x: torch.Tensor) -> None:
+        net(x).square().mean().backward()
+        optimizer.step()
+
+    lower(lambda x: x.sin(), torch.empty(2))  # what the first trace imports
+    held, before = torch.tpu.memory_allocated(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    lowered = lower(step, torch.empty(8, 20_000, device="meta"))
+    assert torch.tpu.memory_allocated() == held
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 800_000, "kB; the four copies of the weight would be 6.4 GB"
+    labels = set(lowered.traced.labels.values())
+    assert {"net.weight", "optimizer.state.0.exp_avg"} <= labels
 
 
 def test_random_operators_and_written_inputs() -> None:

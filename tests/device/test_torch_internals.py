@@ -197,3 +197,12 @@ def test_tolerate_compile_errors() -> None:
     torch.compiler.reset()
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
         compiled(torch.ones(1))
+
+
+@pytest.mark.parametrize(("kind", "state"), [(torch.optim.AdamW, {"step", "exp_avg", "exp_avg_sq"}), (torch.optim.Adagrad, {"step", "sum"})])
+def test_an_optimizer_makes_its_state(kind: Any, state: set[str]) -> None:
+    parameter = torch.nn.Parameter(torch.ones(3))
+    parameter.grad = torch.ones(3)
+    optimizer = kind([parameter], lr=0.1)
+    internals.make_state(optimizer)
+    assert set(optimizer.state[parameter]) == state and torch.equal(parameter, torch.ones(3))

@@ -6,6 +6,7 @@ nothing runs and nothing is moved; the StableHLO goes to the target's compiler i
 
 from __future__ import annotations
 
+import gc
 import inspect
 import types
 from collections.abc import Mapping, Sequence
@@ -83,21 +84,35 @@ def compile_for(
 def lower(function: Any, example: Sequence[Any], kwargs: Mapping[str, Any], target: Target, sharding: Mapping[str, Sequence[int]]) -> Lowered:
     """Traces a module or function with empty twins of its tensors. Raises OptionError if it holds nothing that can be compiled."""
     registration.load()
-    with memory.without_limit():
-        twins = Twins()
-        names = _argument_names(function, len(example))
-        copied = twins.of(function)
-        arguments = [twins.of(value, name) for value, name in zip(example, names, strict=True)]
-        named = {name: twins.of(value, name) for name, value in kwargs.items()}
-        capture = Capture(runs=False, names=twins.names)
-        entry = copied if isinstance(copied, types.FunctionType) else _own_frame(copied)
-        with capture.on(), Tracing():
-            result = torch.compile(entry, backend="tpu", dynamic=False)(*arguments, **named)
-        twins.name(copied)
-        held = [v for v in internals.pytree.tree_leaves((result, arguments, named)) if isinstance(v, torch.Tensor)]
-        grads = [g for t in (*held, *twins.tensors()) if t.is_leaf and (g := t.grad) is not None]
-    name = getattr(function, "__name__", type(function).__name__)
-    return lowered_capture(capture, list({id(r): r for r in [*held, *grads]}.values()), name, target, sharding)
+    twins, held = Twins(), memory.ledger.live
+    try:
+        with memory.without_limit():
+            capture, results = _captured(twins, function, example, kwargs)
+        name = getattr(function, "__name__", type(function).__name__)
+        return lowered_capture(capture, results, name, target, sharding)
+    finally:
+        twins.release()
+        memory.settle()
+        if memory.ledger.live > held:  # autograd's and Dynamo's cycles; their sizes, which no memory stands behind, are in the books
+            gc.collect()
+            memory.settle()
+
+
+def _captured(twins: Twins, function: Any, example: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Capture, list[torch.Tensor]]:
+    """The graphs that a call makes, and the tensors it leaves: what it returns, and gradients."""
+    names = _argument_names(function, len(example))
+    copied = twins.of(function)
+    arguments = [twins.of(value, name) for value, name in zip(example, names, strict=True)]
+    named = {name: twins.of(value, name) for name, value in kwargs.items()}
+    twins.make_optimizer_state()
+    capture = Capture(runs=False, names=twins.names)
+    entry = copied if isinstance(copied, types.FunctionType) else _own_frame(copied)
+    with capture.on(), Tracing():
+        result = torch.compile(entry, backend="tpu", dynamic=False)(*arguments, **named)
+    twins.name(copied)
+    held = [v for v in internals.pytree.tree_leaves((result, arguments, named)) if isinstance(v, torch.Tensor)]
+    grads = [g for t in (*held, *twins.tensors()) if t.is_leaf and (g := t.grad) is not None]
+    return capture, list({id(r): r for r in [*held, *grads]}.values())
 
 
 def lowered_capture(

@@ -46,13 +46,39 @@ class Twins:
         self._memo: dict[int, Any] = {}
         self._bases: dict[tuple[int, torch.dtype], torch.Tensor] = {}
         self._kept: list[Any] = []  # ids in the memo stay those of these objects
+        self._namespaces: list[tuple[dict[str, Any], str]] = []
+        self._cells: list[types.CellType] = []
         self.names: dict[int, str] = {}
         """What each twin's memory is to the user, by `memory_key`."""
+
+    def make_optimizer_state(self) -> None:
+        """Has copied optimizers make their state from empty tensors. Left to the first step, Dynamo would have it filled with zeros."""
+        for optimizer in [value for value in self._memo.values() if isinstance(value, torch.optim.Optimizer)]:
+            parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad and p.grad is None]
+            try:
+                for parameter in parameters:
+                    parameter.grad = torch.empty_like(parameter)
+                with Tracing():
+                    internals.make_state(optimizer)
+            except Exception:  # an optimizer of another make: it makes its state while it is traced, which only takes memory
+                optimizer.state.clear()
+            finally:
+                for parameter in parameters:
+                    parameter.grad = None
 
     def name(self, copied: Any) -> None:
         """Names what twins have come to hold since they were made (an optimizer's state, gradients)."""
         for tensor, label in tensors_in(copied):
             self.names.setdefault(memory_key(tensor), label)
+
+    def release(self) -> None:
+        """Lets go of all twins, also where copied functions see them: Dynamo keeps what it compiled, and with it their globals."""
+        for namespace, name in self._namespaces:
+            namespace[name] = None
+        for cell in self._cells:
+            cell.cell_contents = None
+        for container in (self._memo, self._bases, self._kept, self._namespaces, self._cells):
+            container.clear()
 
     def tensors(self) -> list[torch.Tensor]:
         """All twins made so far."""
@@ -97,6 +123,7 @@ class Twins:
         for name in names & namespace.keys():
             if _reaches(namespace[name]):
                 namespace[name] = self._copied(namespace[name])
+                self._namespaces.append((namespace, name))
         cells = tuple(self._cell(cell) for cell in function.__closure__ or ())
         if cells:
             made = types.FunctionType(made.__code__, namespace, function.__name__, None, cells)
@@ -110,7 +137,10 @@ class Twins:
             value = cell.cell_contents
         except ValueError:  # a variable that is not bound yet
             return cell
-        return types.CellType(self._copied(value)) if _reaches(value) else cell
+        if not _reaches(value):
+            return cell
+        self._cells.append(types.CellType(self._copied(value)))
+        return self._cells[-1]
 
     def _tensor(self, tensor: torch.Tensor, name: str) -> None:
         if id(tensor) in self._memo:

@@ -7,6 +7,7 @@ import, and `compiler/`, whose names (`torch._dynamo.backends.common`, `device_i
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -169,6 +170,17 @@ def is_dispatched(name: str) -> bool:
 def factories() -> frozenset[Any]:
     """The functions that make tensors on the default device."""
     return frozenset(_device._device_constructors())
+
+
+def make_state(optimizer: torch.optim.Optimizer) -> None:
+    """Has an optimizer make the state that its first step makes, for parameters that have a gradient.
+
+    Raises whatever an optimizer does that keeps its state another way than torch's own (`_init_group` with lists to fill).
+    """
+    fill = optimizer._init_group  # type: ignore[attr-defined]
+    lists = len(inspect.signature(fill).parameters) - 1
+    for group in optimizer.param_groups:
+        fill(group, *([] for _ in range(lists)))
 
 
 def function_modes() -> Sequence[Any]:

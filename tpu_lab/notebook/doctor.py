@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 
+from ..xla import target_compile
 from .lab import Lab
 
 _OPTIONAL = (
@@ -76,7 +77,8 @@ def _compiler(lab: Lab) -> Iterator[Finding]:
     held, nbytes, dropped = program_cache.counts()
     yield Finding("programs", f"{held} held, {nbytes / 1e6:.0f} MB, {dropped} dropped")
     try:
-        yield Finding("TPU compiler", f"libtpu {metadata.version('libtpu')}: programs can be compiled for TPU generations")
+        version = metadata.version("libtpu")
+        yield Finding("TPU compiler", f"libtpu {version}: programs can be compiled for TPU generations", target_compile.version_note())
     except metadata.PackageNotFoundError:
         can = sys.platform == "linux" and os.uname().machine == "x86_64"
         yield Finding("TPU compiler", "libtpu is not installed", "pip install libtpu==0.0.42.1" if can else "")

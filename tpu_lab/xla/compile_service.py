@@ -96,7 +96,7 @@ class Worker:
             logs.cleanup()
         if process is None:
             return
-        for stream in (process.stdin, process.stdout):
+        for stream in (process.stdin, process.stdout, self._words):
             if stream is not None:
                 try:
                     stream.close()
