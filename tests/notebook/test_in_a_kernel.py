@@ -97,6 +97,23 @@ def test_an_error_has_the_cells_line_and_no_machinery(kernel: Kernel) -> None:
     assert "tpu_lab" not in reply.traceback and "run_cell_magic" not in reply.traceback
 
 
+FAULTY = (
+    "x = torch.ones(4, 4)\ny = x @ torch.ones(3, 3)",
+    "x = torch.ones(4, 4)\ndef f(a):\n    return a @ torch.ones(3, 3)\n\ny = f(x)",
+    "x = torch.ones(4, 4)\ny = x * 2\nz = 1 / 0",
+    "x = torch.ones(4, 4)\ndef cell(a):\n    b = 1\n    return a @ torch.ones(3, 3)\n\nf = lambda v: cell(v)\ny = f(x)",
+)
+
+
+@pytest.mark.parametrize("body", FAULTY)
+def test_a_compiled_cells_traceback_reads_as_in_eager_mode(kernel: Kernel, body: str) -> None:
+    kernel.run("%load_ext tpu_lab\nimport torch")
+    number, arrow = r"(?m)^Cell In\[\d+\]", r"(?m)^-+> \d+ (.*)$"
+    eager, compiled = (re.sub(number, "Cell In[]", kernel.run(f"%%tpu {mode}\n{body}").traceback) for mode in ("eager", "compile"))
+    assert compiled.replace("compile", "eager") == eager
+    assert re.findall(arrow, compiled)[0] == body.splitlines()[-1]
+
+
 def test_a_wrong_option(kernel: Kernel) -> None:
     reply = kernel.run("%%tpu egar\nran = True")
     assert reply.status == "error"

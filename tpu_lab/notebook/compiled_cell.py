@@ -26,13 +26,10 @@ from ..record.reasons import BreakReason, RegionReason
 from .cell import Cell, compile_expression, compile_statement
 from .partition import Way, way_of, worth_compiling
 from .regions import ENTRY, Cut, Region, assigned_before_read, names_bound, names_in_inner_scopes, names_read
-from .tracebacks import REGION_NAME
+from .tracebacks import REGION_NAME, TORCH_NAME
 
 _UNBOUND = object()
 """Stands in the namespace for a name that the region is about to bind: Dynamo refuses to store to a global that is not there."""
-_TORCH = "__tpu_lab_torch__"
-"""A name for torch in the namespace that every compiled part mentions: Dynamo passes over functions, and what it makes of them after a
-break, that neither mention torch nor take tensors."""
 _own_codes: weakref.WeakSet[CodeType] = weakref.WeakSet()
 _SEES_ALL = frozenset(("globals", "eval", "exec", "get_ipython"))
 
@@ -233,10 +230,11 @@ class _CompiledPart(_Part):
         self._results = sorted(numbers & assigned)
         self._fresh = sorted((assigned - numbers) & assigned_before_read(statements))
         function = _function(statements, self._arguments, self._results, sorted(assigned - numbers))
-        namespace[_TORCH] = torch
+        namespace[TORCH_NAME] = torch
         made: dict[str, Any] = {}
         exec(compile(function, filename, "exec", flags=flags, dont_inherit=True), namespace, made)
         self._plain: FunctionType = made[REGION_NAME]
+        self._plain.__code__ = _with_outer_names(self._plain.__code__)
         _own_codes.add(self._plain.__code__)
         self._call = compiler(self._plain)
         self._names = assigned
@@ -293,10 +291,16 @@ def _function(statements: Sequence[ast.stmt], arguments: Sequence[str], results:
     numbers = ast.Tuple([ast.Name(name, ast.Load()) for name in results], ast.Load())
     leave = ast.copy_location(ast.Return(ast.Tuple([value, numbers], ast.Load())), statements[-1])
     declare: list[ast.stmt] = [ast.copy_location(ast.Global(list(global_names)), statements[0])] if global_names else []
-    declare.append(ast.copy_location(ast.Expr(ast.Name(_TORCH, ast.Load())), statements[0]))
+    declare.append(ast.copy_location(ast.Expr(ast.Name(TORCH_NAME, ast.Load())), statements[0]))
     parameters = ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in arguments], kwonlyargs=[], kw_defaults=[], defaults=[])
     function = ast.FunctionDef(name=REGION_NAME, args=parameters, body=[*declare, *body, leave], decorator_list=[])
     return ast.fix_missing_locations(ast.Module([ast.copy_location(function, statements[0])], []))
+
+
+def _with_outer_names(code: CodeType) -> CodeType:
+    """The same code, where functions inside it are named as at module level: `<lambda>`, not `cell.<locals>.<lambda>`."""
+    inner = tuple(_with_outer_names(constant) if isinstance(constant, CodeType) else constant for constant in code.co_consts)
+    return code.replace(co_consts=inner, co_qualname=code.co_qualname.removeprefix(f"{REGION_NAME}.<locals>."))
 
 
 def _assigned(statements: Sequence[ast.stmt], filename: str) -> set[str]:

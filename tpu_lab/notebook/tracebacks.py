@@ -6,10 +6,11 @@ to IPython's own formatter, so every `%xmode`, colours and chained exceptions st
 
 from __future__ import annotations
 
+import ast
 import sys
 from contextlib import suppress
 from functools import partial
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 _MACHINERY = ("IPython", "tpu_lab", "torch._dynamo", "torch._functorch", "torch._inductor", "torch._compile", "torch._ops", "torch.fx")
@@ -43,7 +44,8 @@ def without_machinery(traceback: TracebackType | None) -> TracebackType | None:
         at = following
     shorter: TracebackType | None = None
     for part in reversed(_without_repeated(kept)):
-        shorter = TracebackType(shorter, part.tb_frame, part.tb_lasti, part.tb_lineno)
+        shown = _as_module(part) if _is_region(part.tb_frame.f_code) else part
+        shorter = TracebackType(shorter, shown.tb_frame, shown.tb_lasti, part.tb_lineno)
     return shorter or traceback
 
 
@@ -64,6 +66,32 @@ def _only_calls_magic(following: TracebackType | None) -> bool:
 
 REGION_NAME = "cell"
 """Function name of a compiled part of a cell (`regions`)."""
+TORCH_NAME = "__tpu_lab_torch__"
+"""A name for torch in the namespace that every compiled part mentions: Dynamo passes over functions, and what it makes of them after a
+break, that neither mention torch nor take tensors."""
+
+
+def _is_region(code: CodeType) -> bool:
+    """Whether code is a compiled part of a cell, or made of one by Dynamo; a user's function of the same name is not."""
+    return (code.co_name == REGION_NAME and TORCH_NAME in code.co_names) or code.co_name.startswith(f"torch_dynamo_resume_in_{REGION_NAME}_")
+
+
+def _as_module(part: TracebackType) -> TracebackType:
+    """The entry of a traceback as module-level code of the same file and line would have it, which is what the user wrote.
+
+    IPython looks up the text of a function's lines from its `def`, which a compiled part has not.
+    """
+    raising = ast.parse("raise error")
+    ast.increment_lineno(raising, part.tb_lineno - 1)
+    code = compile(raising, part.tb_frame.f_code.co_filename, "exec")
+    error = Exception()
+    try:
+        exec(code, part.tb_frame.f_globals, {"error": error})
+    except Exception:
+        own = error.__traceback__
+        assert own is not None and own.tb_next is not None
+        return own.tb_next
+    raise AssertionError("unreachable")
 
 
 def _without_repeated(parts: list[TracebackType]) -> list[TracebackType]:
@@ -71,8 +99,8 @@ def _without_repeated(parts: list[TracebackType]) -> list[TracebackType]:
 
     def enters_region(i: int) -> bool:
         code, following = parts[i].tb_frame.f_code, parts[i + 1].tb_frame.f_code
-        ours = following.co_name in (REGION_NAME, "<module>") or following.co_name.startswith(f"torch_dynamo_resume_in_{REGION_NAME}_")
-        entering = code.co_name == "<module>" or code.co_name == REGION_NAME or code.co_name.startswith(f"torch_dynamo_resume_in_{REGION_NAME}_")
+        ours = following.co_name == "<module>" or _is_region(following)
+        entering = code.co_name == "<module>" or _is_region(code)
         return ours and entering and following.co_filename == code.co_filename
 
     return [part for i, part in enumerate(parts) if i + 1 == len(parts) or not enters_region(i)]
