@@ -57,3 +57,28 @@ def test_memory_starts_with_what_was_there_and_ends_with_the_gradients(run: Run)
     assert "aten.addmm.default" in made
     gradients = [n for n, died, op in zip(run.storages.nbytes, run.storages.died, run.storages.made_by, strict=True) if died < 0 and op >= 0]
     assert 4 * 8 * 16 in gradients and 4 * 16 * 4 in gradients
+
+
+def test_what_the_run_copies_in_or_fills_in_place_was_made_by_it() -> None:
+    host = torch.ones(300, 40, dtype=torch.float64)
+    with Recorder() as recorder:
+        data = host.to("tpu", torch.float32)
+        listed = torch.tensor([1.0, 2.0, 3.0], device="tpu")
+        layer = nn.Linear(40, 20, device="tpu")
+        layer(data)
+    run = recorder.run
+    assert all(t.op and t.location >= 0 for t in run.memory.largest)
+    first = run.locations[run.ops.location[0]].line
+    made = {(t.spec.dtype, t.spec.shape): run.locations[t.location].line - first for t in run.memory.largest if t.spec is not None}
+    assert (made["float32", (300, 40)], made["float32", (3,)]) == (0, 1)
+    assert ("float32", (20,)) in made and ("float32", (20, 40)) in made
+    assert listed.nbytes == 12
+
+
+def test_what_was_there_stays_from_before_when_the_run_writes_to_it() -> None:
+    there = torch.zeros(300, 40, device="tpu")
+    with Recorder() as recorder:
+        there.copy_(torch.ones(300, 40))
+        there.mul_(2)
+    (tensor,) = recorder.run.memory.largest
+    assert (tensor.op, tensor.location, tensor.nbytes) == ("", -1, 48000)

@@ -112,9 +112,9 @@ def _from_device(self: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
 def _record(name: str, source: torch.Tensor, target: torch.Tensor, start: int) -> None:
     if events.observer is None:
         return
-    kinds = tuple(TensorType(tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in (source, target))
+    there, here = (TensorType(tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in (source, target))
     buffer = buffer_of(target)
-    events.observer.op(OpProgram(name, "copy", kinds[:1], kinds[1:]), start, time.perf_counter_ns(), [buffer], [buffer])
+    events.observer.op(OpProgram(name, "copy", (here, there), (here,)), start, time.perf_counter_ns(), [buffer], [buffer])
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:

@@ -78,10 +78,9 @@ class MemoryBook:
                 self.allocated(number, nbytes, position)
         for (number, _), spec in zip(reads, inputs, strict=False) if len(reads) == len(inputs) else ():
             self._describe(number, spec)
-        operands = {number for number, _ in reads}
         for place, (number, _) in enumerate(writes):
             storage = self._storages[self._index[number]]
-            if storage.made_by < 0 and storage.born >= 0 and number not in operands:
+            if storage.made_by < 0 and storage.born >= 0:  # the first to write what `torch.empty` left made it
                 storage.made_by = position
             if len(writes) == len(outputs):
                 self._describe(number, outputs[place])
