@@ -177,8 +177,9 @@ export function costGutter(model: ICellModel, trans: TranslationBundle): Extensi
     hoverTooltip((view, position) => (view.state.field(pinned) ? null : cardAt(view, position, trans)), {
       hoverTime: 300
     }),
-    EditorView.editorAttributes.compute([shownField], state => ({
-      class: state.field(shownField) ? 'tl-mod-costs' : ''
+    // An empty gutter would be a grey stripe.
+    EditorView.editorAttributes.compute([anchors], state => ({
+      class: state.field(anchors).size ? 'tl-mod-costs' : ''
     }))
   ];
 }

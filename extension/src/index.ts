@@ -5,11 +5,14 @@ import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import type { Cell, ICellModel } from '@jupyterlab/cells';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
 
 import { modeChip } from './chip.js';
 import { addCommands } from './commands.js';
 import { costGutter } from './gutter.js';
+import { KernelSides, sideWords } from './kernelside.js';
 import { PLUGIN, TOOLBAR_ITEM } from './tokens.js';
 import { ModeSwitch } from './toolbar.js';
 
@@ -56,4 +59,38 @@ const editor: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [modes, editor];
+const side: JupyterFrontEndPlugin<void> = {
+  id: PLUGIN.side,
+  description:
+    'Loads the part in the Jupyter kernel where a cell asks for it, and says so in the status bar.',
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [IStatusBar, ITranslator],
+  activate: (
+    _app: JupyterFrontEnd,
+    tracker: INotebookTracker,
+    statusBar: IStatusBar | null,
+    translator: ITranslator | null
+  ) => {
+    const trans = (translator ?? nullTranslator).load('tpu_lab');
+    const sides = new KernelSides(tracker);
+    const item = new Widget();
+    item.addClass('tl-Status');
+    const refresh = (): void => {
+      const { label, caption } = sideWords(sides.current, trans);
+      item.node.textContent = label;
+      item.node.title = caption;
+    };
+    sides.changed.connect(refresh);
+    refresh();
+    statusBar?.registerStatusItem(PLUGIN.side, {
+      item,
+      align: 'left',
+      rank: 4,
+      isActive: () => sides.current !== 'none',
+      activeStateChanged: sides.changed
+    });
+  }
+};
+
+export default [modes, editor, side];

@@ -3,6 +3,7 @@
 export const PLUGIN = {
   modes: 'tpu-lab:plugin',
   editor: 'tpu-lab:editor',
+  side: 'tpu-lab:kernel-side',
   mime: 'tpu-lab:mime',
   graph: 'tpu-lab:graph'
 } as const;

@@ -9,14 +9,16 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_output
 from playwright.sync_api import Page, sync_playwright
 
-from tests.browser import samples
+from tests.browser import graph_samples, samples
 from tests.browser.conftest import CHROMIUM_FLAGS, Notebook
 from tests.browser.server import Lab, start
-from tests.browser.test_runview import shown
+from tests.browser.test_runview import MIME_TYPE, shown
+from tpu_lab.views.graph import MIME_TYPE as GRAPH_MIME_TYPE
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 WIDTHS = {"wide": 1400, "narrow": 600}
@@ -39,7 +41,7 @@ def take(page: Page, lab: Lab, folder: Path, theme: str, width: str) -> None:
 
     page.locator(".jp-CodeCell .cm-content").first.click()
     picture("cell", 0)
-    view = page.locator(".tl-RunView")
+    view = page.locator(".jp-Cell:not(:first-child) .tl-RunView")
     picture("line", 1)
     view.nth(0).locator(".tl-RunLine").click()
     picture("source", 1)
@@ -57,6 +59,21 @@ def take(page: Page, lab: Lab, folder: Path, theme: str, width: str) -> None:
     view.nth(2).locator("tr[data-line='2']").click()
     picture("failed", 3)
     picture("broken", 4)
+    page.set_viewport_size({"width": WIDTHS[width], "height": 1600})  # a graph and its card are taller than the window
+    graph = view.nth(-1)
+    graph.locator(".tl-Box").first.wait_for(timeout=30_000)
+    picture("graph", 5)
+    graph.locator(".tl-Pill.tl-mod-why").last.click()
+    picture("graph-why", 5)
+    graph.locator(".tl-Graph-canvas").focus()
+    for key in ("k", "j", "j", "Enter"):
+        page.keyboard.press(key)
+    picture("graph-kernel", 5)
+
+
+def gutter_cell(run: Any) -> Any:
+    """The cell of the sample with its run in the output, so that the gutter shows costs."""
+    return new_code_cell(samples.CELL, outputs=[new_output("display_data", {MIME_TYPE: run, "text/plain": "run"})])
 
 
 def main(folder: Path) -> None:
@@ -65,7 +82,9 @@ def main(folder: Path) -> None:
         process, lab = start(Path(place))
         data = samples.data()
         runs = [data["compiled"], data["compared"], data["failed"], data["failed"] | {"schema": "2.0"}]
-        lab.write_notebook("views.ipynb", [new_code_cell(samples.CELL), *map(shown, runs)])
+        graph = new_output("display_data", {GRAPH_MIME_TYPE: graph_samples.small(), "text/plain": "graph"})
+        cells = [gutter_cell(data["compiled"]), *map(shown, runs), new_code_cell("tpu_lab.fusion_graph(block, x)", outputs=[graph])]
+        lab.write_notebook("views.ipynb", cells)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
         for theme in THEMES:
             for width in WIDTHS:

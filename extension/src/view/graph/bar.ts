@@ -72,8 +72,7 @@ export function graphBar(
       'graph',
       actions.showAs
     ),
-    saveChoice(actions.save, texts),
-    targets
+    saveChoice(actions.save, texts)
   );
   return { element, targets };
 }

@@ -34,7 +34,7 @@ export function start(drawing: ISize, viewport: ISize, x: number): ICamera {
     return whole;
   }
   const free = { width: Math.max(1, viewport.width - MAP), height: viewport.height };
-  const k = Math.min(1, Math.max(0.8, free.width / drawing.width));
+  const k = Math.min(1, Math.max(0.7, free.width / drawing.width));
   const fits = k * drawing.width <= free.width;
   return { k, x: fits ? (free.width - k * drawing.width) / 2 : free.width / 2 - k * x, y: 0 };
 }

@@ -85,7 +85,7 @@ export class GraphView {
     this.element = h(
       'div',
       { class: 'tl-Graph' },
-      this.head,
+      h('div', { class: 'tl-Graph-top' }, this.head, this.targets),
       bar.element,
       h('div', { class: 'tl-Graph-panes' }, this.main, this.side),
       this.legend
