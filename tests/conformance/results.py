@@ -58,6 +58,8 @@ def judged(entry: dict[str, Any], declared: Declared) -> dict[str, Any]:
     """An entry as the data file has it: a declared node that failed is `declared`; one that passed has failed the suite."""
     kept = {k: entry[k] for k in ("status", "compared", "reason", "fallbacks", "samples") if k in entry}
     reason = declared.reason(entry["node"])
+    if entry["status"] == "none":
+        return {"status": "skipped", "reason": "no sample that the CPU runs and the device takes", "samples": entry["samples"]}
     if reason is not None and entry["status"] == "fail":
         return {**kept, "status": "declared", "reason": reason}
     if reason is not None and entry["status"] == "pass":

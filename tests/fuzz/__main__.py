@@ -7,19 +7,14 @@ import sys
 import time
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from tpu_lab.device import host_first
 
 from .sequence import Difference, run
-from .steps import STEPS, Step
+from .steps import Step, sequences
 
 ROUND = 200
 """Sequences between two lines of progress."""
-
-small = st.integers(-3, 3)
-place = st.integers(0, 5)
-sequences = st.lists(st.builds(Step, st.sampled_from(sorted(STEPS)), place, place, small, small, small), min_size=4, max_size=24)
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from hypothesis import strategies as st
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.float64, torch.int32, torch.bfloat16, torch.uint8)
 LIMIT = 40
@@ -174,3 +175,6 @@ STEPS: dict[str, Function] = {
     "eq out": _out(torch.eq),
     "gradient": _gradient,
 }
+small = st.integers(-3, 3)
+place = st.integers(0, 5)
+sequences = st.lists(st.builds(Step, st.sampled_from(sorted(STEPS)), place, place, small, small, small), min_size=4, max_size=24)

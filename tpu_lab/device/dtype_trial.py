@@ -22,7 +22,7 @@ _TRIED = frozenset(
     | {"var", "std", "var_mean", "std_mean", "nansum", "logcumsumexp", "_softmax", "_log_softmax", "gelu", "native_layer_norm"}
     | {"nll_loss_forward", "nll_loss2d_forward", "binary_cross_entropy", "multinomial", "bernoulli"}
 )
-"""What is tried besides elementwise operators and all `out=` forms: overloads that take tensors whose dimensions all have size 1."""
+"""What is tried besides elementwise operators, those of lists, and all `out=` forms: overloads that take tensors whose dimensions all have size 1."""
 _ABOUT_DTYPES = re.compile(r"not implemented for|support|dtype|scalar type|boolean|addcdiv|floating point number|expects \w+ tensor|can't be cast")
 _OF_THE_CPU_ONLY = re.compile(r"for '(Half|BFloat16|ComplexHalf|Float8\w*|Float4\w*|UInt\w+)'|for bfloat16|Half|BFloat16|complex32")
 """Dtypes that CPU kernels lack here and there while devices have them."""
@@ -31,7 +31,7 @@ _SCRATCH = internals.Generator("cpu")
 
 def refuse_unsupported_dtypes(plan: Plan, call: Call) -> None:
     """Raises the RuntimeError or NotImplementedError of torch's CPU kernel if the dtypes of a call are not for this operator."""
-    pointwise = torch.Tag.pointwise in plan.op.tags
+    pointwise = torch.Tag.pointwise in plan.op.tags or plan.name.startswith("_foreach_")
     if not pointwise and not plan.out and plan.name.partition(".")[0].removesuffix("_") not in _TRIED:
         return
     positional, named = _stand_ins(plan, call, 1 if pointwise else 0)
