@@ -113,7 +113,7 @@ def main() -> int:
         data = results.load()
         results.merge(data, entries.values(), declared)
         results.store(data)
-        report.REPORT.write_text(report.render(data, declared))
+        report.REPORT.write_text(report.render(results.load(), declared))
     return 1 if failed else 0
 
 

@@ -92,4 +92,4 @@ if __name__ == "__main__":
     if journal:
         results.merge(collected, journal.values(), known)
         results.store(collected)
-    REPORT.write_text(render(collected, known))
+    REPORT.write_text(render(results.load(), known))
