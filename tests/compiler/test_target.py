@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 from collections import Counter
 from pathlib import Path
@@ -226,6 +227,8 @@ def test_a_program_that_does_not_fit_is_an_answer() -> None:
     space = program.memory.space("HBM")
     assert space is not None and space.over > 40 << 30
     assert program.memory.buffers[space.at_peak[0]].bytes == 131072**2 * 2
+    needed, available = (float(n) for n in re.findall(r"\(([\d.]+)G\)", program.message))
+    assert space.reserved / 2**30 == pytest.approx(needed, abs=0.006) and space.capacity / 2**30 == pytest.approx(available, abs=0.006)
 
 
 @needs_libtpu

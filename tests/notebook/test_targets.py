@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,18 @@ def test_a_compiled_cell_shows_what_targets_make_of_it(real: Notebook) -> None:
     assert real.names["w"].grad is not None and real.names["loss"].item() > 0, "the cell ran as well"
     page = next(o["text/html"] for o in done.outputs if PREDICTED in o.get("text/plain", ""))
     assert "<script" not in page and "TPU v5e" in page
+
+
+@needs_libtpu
+def test_the_full_answer_follows_in_the_background(real: Notebook) -> None:
+    real.run("%%tpu eager --quiet\n" + CELL)
+    done = real.run("%%tpu compile --quiet --target v5e --effort full\n" + STEP)
+    assert done.success
+    for thread in threading.enumerate():
+        if thread.name == "tpu_lab targets":
+            thread.join(200)
+    texts = [o["data"]["text/plain"] for o in real.shell.display_pub.outputs if PREDICTED in o["data"].get("text/plain", "")]
+    assert "TPU v5e (quick)" in texts[0] and "TPU v5e (quick)" not in texts[-1] and "compiler, " in texts[-1]
 
 
 @needs_libtpu
