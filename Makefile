@@ -17,7 +17,7 @@ FRONT_SOURCES := $(shell find extension/src extension/style extension/schema -ty
 # pytest and npm scripts find the tools of the environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help venv front demo lab test lint unit cases browser notebooks screenshots surface conformance fuzz bench-device clean
+.PHONY: help venv front demo lab test lint unit cases browser notebooks screenshots surface conformance fuzz validate-fusion bench-device clean
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ conformance: $(VENV)/.test ## PyTorch's own samples of every operator against th
 
 fuzz: $(VENV)/.test ## random sequences of operators against the CPU; FUZZ_ARGS='--steps 5000' for fewer
 	$(PY) -m tests.fuzz $(FUZZ_ARGS)
+
+validate-fusion: $(VENV)/.test ## compile programs for TPU targets and check what is said about fusion; writes docs/fusion (20 min)
+	$(PY) -m benchmarks.fusion
 
 bench-device: $(VENV)/.test ## the figures of the device, as ratios within one run (wants a quiet machine)
 	$(PY) -m benchmarks.device

@@ -19,7 +19,7 @@ UNTESTED = {
     FusionReason.COLLECTIVE: "no program here runs on several chips",
     FusionReason.HOST_TRANSFER: "no program here exchanges data with the host",
     FusionReason.MEMORY_MOVE: "moves are made in a full compile only; they are not a choice about fusion",
-    FusionReason.LIBRARY_CALL: "a rule for XLA:CPU, which logs no reasons here",
+    FusionReason.LIBRARY_CALL: "a rule for XLA:CPU, whose programs are not compiled here",
     FusionReason.COMPILER_CHOICE: "names no cause that could be taken away",
     FusionReason.UNKNOWN: "names no cause",
 }
@@ -147,7 +147,7 @@ def index() -> str:
             "```",
             "",
             "`pair.source` says where the reason comes from: `log`, the compiler's own words, under the names the two had when it decided; `pass`,",
-            "what a pass changed without writing it into its log; `rule`, our rule alone (always so on XLA:CPU). Where the compiler names a place in",
+            "what a pass changed without writing it into its log; `rule`, our rule alone. Where the compiler names a place in",
             "its sources instead of words, what is meant follows in brackets, from a table for one version of libtpu;",
             "`tpu_lab.analysis.not_fused.unknown_codes` counts the places that are not in it. `tpu_lab.analysis.fusion_steps` goes through the",
             "decisions one by one and says which put two ops into one kernel.",

@@ -6,6 +6,7 @@ of each reason, and need the variables of `environment` before libtpu loads. Rea
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -31,24 +32,23 @@ def environment(arguments: str) -> dict[str, str]:
 
 
 class WordLog:
-    """The log that libtpu writes in this process into the folder `TPU_LOG_DIR`."""
+    """The log that libtpu writes in this process into the folder `TPU_LOG_DIR`; a new file each time it loads."""
 
     def __init__(self, folder: Path) -> None:
-        self._link = folder / "tpu_driver.INFO"
-        self._file, self._start = self._link, 0
+        self._folder = folder
 
     def begin(self) -> None:
-        """What is written from here on belongs to the next compile."""
-        self._file = self._link.resolve()
-        self._start = self._file.stat().st_size if self._file.is_file() else 0
+        """Empties the log: what is written from here on belongs to the next compile. libtpu appends, so it notices nothing."""
+        for file in self._folder.glob("tpu_driver*"):
+            if not file.is_symlink():
+                os.truncate(file, 0)
 
     def keep(self, folder: Path) -> None:
         """Copies the fusion passes' lines since `begin` into a dump folder. Without a log, nothing: the pairs then have no words."""
-        file = self._link.resolve()
-        if not file.is_file():
+        newest = self._folder / "tpu_driver.INFO"
+        if not newest.is_file():
             return
-        with file.open("rb") as log, (folder / NAME).open("wb") as kept:
-            log.seek(self._start if file == self._file else 0)  # libtpu begins a new file when it loads
+        with newest.open("rb") as log, (folder / NAME).open("wb") as kept:
             kept.writelines(line for line in log if b"] Considering fusion of: " in line or b"] not fusing operand " in line)
 
 

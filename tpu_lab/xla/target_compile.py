@@ -27,9 +27,9 @@ QUIET = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
 """Environment under which libtpu writes nothing, asks no metadata server and takes no lock. Set before it loads; names no limit on targets."""
-STEPS_BYTES = 3 << 10
-"""Bytes of StableHLO up to which each step of the fusion passes is logged (about 40 operations). XLA draws a picture for each, which costs a
-tenth of a second for a layer norm and minutes for the training step of a transformer block; of larger programs only the rejections are read."""
+STEPS_BYTES = 3_600
+"""Bytes of StableHLO up to which each step of the fusion passes is logged (about 15 operators of PyTorch). XLA draws a picture for each: a
+second for an MLP with layer norm, minutes for a transformer layer. Of larger programs only the rejections are read, which cost nothing."""
 _UNFUSED = {
     True: "tpu_fusion,tpu_multi_output_fusion",
     False: "fusion,fusion-wrapper,dot-library-rewriter",
