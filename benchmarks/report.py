@@ -64,13 +64,13 @@ def as_markdown(figures: Sequence[Figure], command: str, busy: str) -> str:
     return "\n".join([f"`{command}` on {date.today().isoformat()}: {machine()}.", *warning, "", *table])
 
 
-def write_page(section: str) -> None:
-    """Puts the section between the markers of `docs/performance.md`. Raises ValueError if the page has lost them."""
+def write_page(section: str, begin: str = BEGIN, end: str = END) -> None:
+    """Puts the section between two markers of `docs/performance.md`. Raises ValueError if the page has lost them."""
     page = PAGE.read_text()
-    if BEGIN not in page or END not in page:
-        raise ValueError(f"{PAGE} has no lines {BEGIN!r} and {END!r} to write between")
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{section}\n{END}{after}")
+    if begin not in page or end not in page:
+        raise ValueError(f"{PAGE} has no lines {begin!r} and {end!r} to write between")
+    before, after = page.split(begin)[0], page.split(end)[1]
+    PAGE.write_text(f"{before}{begin}\n{section}\n{end}{after}")
 
 
 def write_json(path: Path, figures: Sequence[Figure], command: str, busy: str) -> None:

@@ -82,6 +82,12 @@ class ClusterState(ReasonList):
     FUSED = ("fused", "One program", "The cluster's program ran.", "")
     UNSEEN = ("unseen", "Call by call: not seen before", "Its calls ran at once; a cluster that comes back is compiled.", "")
     COMPILING = ("compiling", "Call by call: its program is being made", "It is compiled in the background and takes over when ready.", "")
+    SLOWER = (
+        "slower",
+        "Call by call: its program was slower",
+        "The program was tried and took longer than the calls one by one, so it was dropped.",
+        "",
+    )
     FAILED = (
         "failed",
         "Call by call: it could not be compiled",

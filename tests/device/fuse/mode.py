@@ -9,7 +9,7 @@ import torch
 
 import tpu_lab  # noqa: F401  registers the device
 from tpu_lab.device import modes
-from tpu_lab.device.fuse import clusters, finish
+from tpu_lab.device.fuse import clusters, finish, loops
 
 
 @contextmanager
@@ -21,6 +21,7 @@ def deferring(policy: str = "always") -> Iterator[None]:
     try:
         with modes.set_eager_mode(modes.EagerMode.DEFER_AND_FUSE):
             finish.current.trace = finish.fresh()
+            finish.current.limit = loops.GRAPH_LIMIT
             yield
     finally:
         clusters.policy = before

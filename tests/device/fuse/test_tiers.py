@@ -7,7 +7,7 @@ import torch
 
 from tests.device.fuse.mode import deferring
 from tpu_lab.device import host_first, program_cache, tensors
-from tpu_lab.device.fuse import clusters, finish
+from tpu_lab.device.fuse import clusters, finish, governor, loops
 
 
 def step(x: torch.Tensor, number: float = 0.5) -> torch.Tensor:
@@ -121,3 +121,58 @@ def test_switching_the_mode_is_a_cut() -> None:
         with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_NEVER):  # type: ignore[attr-defined]
             assert not is_deferred(y) and not is_deferred(y + 1)
         assert is_deferred(y + 1)
+
+
+def test_a_loop_without_reads_is_cut_after_whole_turns() -> None:
+    calls = [object(), object(), object()]
+    assert loops.period(calls * 4) == 3 and loops.period([calls[0]] * 5) == 1
+    assert loops.period(calls) == loops.period([*calls, calls[0]]) == loops.period([]) == 0
+    assert loops.next_limit([object(), *calls * 9]) == loops.GRAPH_LIMIT and loops.next_limit(calls * 9) == 126
+    with deferring("tiered"):
+        x = torch.ones(3, 7, device="tpu")
+        for _ in range(1000):
+            x = (x * 0.5 + 0.25).tanh()
+        assert finish.current.limit == 126
+        for _ in range(42 * (clusters.SIGHTINGS + 1)):
+            x = (x * 0.5 + 0.25).tanh()
+        host_first.finish()
+        assert programs() == 1
+
+
+def test_the_governor_puts_fences_into_long_chains_of_costly_functions_on_large_arrays() -> None:
+    def chain(n: int) -> int:
+        x = torch.ones(n, device="tpu")
+        for _ in range(4):
+            x = torch.tanh(x) * 0.5
+        steps = [node.step for node, _ in finish.current.trace.log]
+        x.sum().item()
+        return len(governor.fences(steps))
+
+    with deferring("replay"):
+        assert chain(1 << 17) == 2 and chain(8) == 0
+    with deferring("always"):
+        x = y = torch.linspace(-1, 1, 1 << 17).to("tpu")
+        right = x.cpu()
+        for _ in range(5):
+            y, right = torch.tanh(y) + x, torch.tanh(right) + x.cpu()
+        torch.testing.assert_close(y.cpu(), right)
+
+
+def test_a_program_that_is_slower_than_its_calls_goes() -> None:
+    record = governor.Record()
+    record.ran_apart(1000)
+    record.ran_apart(0)
+    assert not any(record.ran_fused(1040) for _ in range(20))
+    slow = governor.Record(apart=1000)
+    assert [slow.ran_fused(1100) for _ in range(9)] == [False] * 7 + [True, False]
+    with deferring("tiered"):
+        x = torch.ones(3, 7, device="tpu")
+        right = run(x, clusters.SIGHTINGS + 1) / (clusters.SIGHTINGS + 1)
+        host_first.finish()
+        assert is_deferred(step(x))
+        x.sum().item()
+        for variants in clusters._seen.values():
+            for sighting in variants.values():
+                sighting.record.apart = 1
+        assert run(x, 10) == pytest.approx(10 * right)
+        assert programs() == 0 and not clusters.root.next and not is_deferred(step(x))

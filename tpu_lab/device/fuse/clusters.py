@@ -12,6 +12,8 @@ from typing import Any
 
 from ...xla._jax_internals import XlaRuntimeError
 from .. import host_first, program_cache
+from . import governor
+from .governor import Record
 from .program import FusedProgram, Variant, build
 from .trace import Node, Step
 
@@ -30,11 +32,12 @@ root = Node((), None)
 class Sighting:
     """What is known of a cluster that ends with these live results."""
 
-    __slots__ = ("count", "offsets", "state", "varying")
+    __slots__ = ("count", "offsets", "record", "state", "varying")
 
     def __init__(self) -> None:
         self.count = 0
         self.state = "unseen"
+        self.record = Record()
         self.offsets: list[Any] = []
         self.varying: set[int] = set()
 
@@ -68,8 +71,8 @@ def state(steps: Sequence[Step], variant: Variant) -> str:
     return "unseen" if sighting is None or sighting.state == "ready" else sighting.state
 
 
-def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any]) -> None:
-    """Counts a cluster that ran call by call, and has it compiled when it is time."""
+def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any], took: int) -> None:
+    """Counts a cluster that ran call by call, `took` ns after the cut before, and has it compiled when it is time."""
     global _steps_held
     key = tuple(steps)
     variants = _seen.get(key)
@@ -82,7 +85,8 @@ def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any]) -> None
     sighting = variants.setdefault(variant, Sighting())
     sighting.count += 1
     sighting.look_at(offsets)
-    if sighting.state == "unseen" and sighting.count >= SIGHTINGS:
+    sighting.record.ran_apart(took)
+    if sighting.state == "unseen" and sighting.count >= SIGHTINGS and len(key) >= governor.rules.least_calls:
         sighting.state = "compiling"
         if not host_first.in_background(lambda: _compile(key, variant, sighting)):
             sighting.state = "unseen"
@@ -90,13 +94,15 @@ def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any]) -> None
 
 def _compile(key: tuple[Step, ...], variant: Variant, sighting: Sighting) -> None:
     constant = {i: o for i, o in enumerate(sighting.offsets) if i not in sighting.varying}
-    sighting.state = "failed" if _built(key, variant, constant) is None else "ready"
+    program = _built(key, variant, constant, sighting.record)
+    sighting.state = "failed" if program is None else "ready"
 
 
-def _built(steps: Sequence[Step], variant: Variant, constant: dict[int, Any]) -> FusedProgram | None:
+def _built(steps: Sequence[Step], variant: Variant, constant: dict[int, Any], record: Record) -> FusedProgram | None:
     """The program of a cluster, compiled and put into the tree; None where that fails: its calls go on one by one."""
     try:
         program = build(steps, variant, constant)
+        program.record = record
     except (XlaRuntimeError, RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
         return None
     node = root
@@ -116,10 +122,31 @@ def program_for(node: Node, steps: Sequence[Step], variant: Variant, offsets: li
             sighting.state = "unseen"
         found = None
         if policy == "always":
-            return _built(steps, variant, {})
+            return _built(steps, variant, {}, Record())
     if found is None and policy == "always":
-        found = _built(steps, variant, dict(enumerate(offsets)))
+        found = _built(steps, variant, dict(enumerate(offsets)), Record())
     return found
+
+
+def ran(program: FusedProgram, steps: Sequence[Step], variant: Variant, took: int) -> None:
+    """Notes a turn of a cluster's program; one that has shown to be slower than its calls one by one goes."""
+    if program.record.ran_fused(took) and policy == "tiered":
+        sighting = _seen.get(tuple(steps), {}).get(variant)
+        if sighting is not None:
+            sighting.state = "slower"
+        _remove(root, steps, variant, 0)
+
+
+def _remove(node: Node, steps: Sequence[Step], variant: Variant, at: int) -> None:
+    """Takes a program out of the tree, and the branch that led to it alone."""
+    if at == len(steps):
+        node.programs.pop(variant, None)
+        return
+    following = node.next.get(steps[at])
+    if following is not None:
+        _remove(following, steps, variant, at + 1)
+        if not following.next and not following.programs:
+            del node.next[steps[at]]
 
 
 def forget() -> None:

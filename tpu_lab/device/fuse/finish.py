@@ -12,6 +12,7 @@ from .. import checks, events, forks, memory, program_cache, tensors
 from ..memory import Buffer
 from . import clusters
 from .differences import difference
+from .loops import GRAPH_LIMIT
 from .program import FusedProgram
 from .trace import Step, Trace, lock
 
@@ -22,10 +23,17 @@ _exhaust = deque[None](maxlen=0).extend
 class _Current:
     """The trace that calls are added to."""
 
-    __slots__ = ("trace",)
+    __slots__ = ("last", "limit", "trace")
 
     def __init__(self) -> None:
+        self.limit = GRAPH_LIMIT
         self.trace = fresh()
+        self.last = time.perf_counter_ns()
+
+    def turn(self) -> int:
+        """ns since the cut before."""
+        before, self.last = self.last, time.perf_counter_ns()
+        return self.last - before
 
 
 def fresh() -> Trace:
@@ -80,7 +88,7 @@ def finish(ended: Trace, reason: str) -> None:
     start = time.perf_counter_ns() if observer is not None else 0
     state = clusters.state(steps, variant) if observer is not None else ""
     if not ended.deferring:
-        clusters.sighted(steps, variant, ended.all_offsets())
+        clusters.sighted(steps, variant, ended.all_offsets(), current.turn())
         start = 0
     elif live or ended.checks:
         state = _run(ended, steps, live, variant) or state
@@ -97,9 +105,10 @@ def _run(ended: Trace, steps: list[Step], live: Sequence[tuple[Buffer, int]], va
     program = clusters.program_for(node, steps, variant, offsets) if whole and not ended.values else None
     if program is not None:
         run_fused(ended, program, [b for b, _ in live])
+        clusters.ran(program, steps, variant, current.turn())
         return "fused"
     if whole:
-        clusters.sighted(steps, variant, offsets)
+        clusters.sighted(steps, variant, offsets, 0)
     replay(ended)
     return ""
 

@@ -10,6 +10,7 @@ import jax
 
 from ...xla.executable import Executable, compile_program
 from .. import policies
+from . import governor
 from .trace import Step, results_of
 
 Variant = tuple[tuple[int, ...], tuple[int, ...]]
@@ -23,7 +24,7 @@ class FusedProgram:
     whether it is an input (None: all are).
     """
 
-    __slots__ = ("constant", "executable", "last", "live", "passed", "steps")
+    __slots__ = ("constant", "executable", "last", "live", "passed", "record", "steps")
 
     def __init__(self, executable: Executable, live: tuple[int, ...], steps: int, constant: dict[int, Any], passed: list[bool] | None) -> None:
         self.executable = executable
@@ -31,6 +32,7 @@ class FusedProgram:
         self.steps = steps
         self.constant = constant
         self.passed = passed
+        self.record = governor.Record()
         self.last = 0
 
 
@@ -40,7 +42,9 @@ def build(steps: Sequence[Step], variant: Variant, constant: dict[int, Any]) -> 
     outside, numbers, largest = arguments(steps)
     known = {place: int(constant[i]) for i, place in enumerate(offset_places(steps)) if i in constant}
     avals = outside + [aval for place, aval in enumerate(numbers) if place not in known]
-    executable = compile_program(function_of(steps, live, len(outside), known), avals, donated, largest=largest, options=policies.for_xla())
+    fenced = governor.fences(steps)
+    options = {**(governor.FENCED if fenced else {}), **policies.for_xla()}
+    executable = compile_program(function_of(steps, live, len(outside), known, fenced), avals, donated, largest=largest, options=options)
     passed = [place not in known for place in range(len(numbers))] if known else None
     return FusedProgram(executable, live, len(steps), constant, passed)
 
@@ -76,20 +80,26 @@ def check_slots(steps: Sequence[Step]) -> list[int]:
     return [end - 1 for (entry, *_), end in zip(steps, ends, strict=True) if entry.checked]
 
 
-def function_of(steps: Sequence[Step], live: tuple[int, ...], outside: int, known: dict[int, int]) -> Callable[..., list[jax.Array]]:
-    """The cluster as a function of flat arrays: `outside` ones, then its numbers without those whose values are `known`."""
+def function_of(
+    steps: Sequence[Step], live: tuple[int, ...], outside: int, known: dict[int, int], fenced: frozenset[int]
+) -> Callable[..., list[jax.Array]]:
+    """The cluster as a function of flat arrays: `outside` ones, then its numbers without those whose values are `known`.
+
+    Behind the calls in `fenced` nothing is fused with what is before.
+    """
     wanted = [*live, *check_slots(steps)]
 
     def cluster(*arrays: jax.Array) -> list[jax.Array]:
         values: list[Any] = []
         rest = iter(arrays[outside:])
         place = 0
-        for entry, *slots in steps:
+        for at, (entry, *slots) in enumerate(steps):
             numbers: list[Any] = []
             for _ in range(len(entry.avals) - len(slots)):
                 numbers.append(known[place] if place in known else next(rest))
                 place += 1
-            values += entry.function(*(values[s] if s >= 0 else arrays[~s] for s in slots), *numbers)
+            results = entry.function(*(values[s] if s >= 0 else arrays[~s] for s in slots), *numbers)
+            values += jax.lax.optimization_barrier(results) if at in fenced else results
         return [values[s] for s in wanted]
 
     return cluster

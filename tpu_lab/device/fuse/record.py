@@ -16,15 +16,13 @@ from ..numbers import random_state
 from ..program_cache import tick
 from . import clusters
 from .finish import current, cut, give_up
-from .trace import lock, promise, results_of, step_key
+from .loops import GRAPH_LIMIT, next_limit
+from .trace import Trace, lock, promise, results_of, step_key
 
 if TYPE_CHECKING:
     from ..call import Call
     from ..plan import Plan
     from ..strict import Entry
-
-GRAPH_LIMIT = 1000
-"""A trace of so many calls is cut."""
 
 
 def execute(plan: Plan, call: Call, entry: Entry) -> Any:
@@ -53,8 +51,8 @@ def run(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[Any], 
     task = graph_task()
     if task != -1 and task != _backward:
         _cut_after_backward(task)
-    if len(trace) >= GRAPH_LIMIT:
-        cut("graph_limit")
+    if len(trace) >= current.limit:
+        _cut_at_limit(trace)
     return results
 
 
@@ -123,6 +121,13 @@ def _at_once(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[A
         trace.owners.append((buffer.death, label))
         slot += 1
     return results
+
+
+def _cut_at_limit(trace: Trace) -> None:
+    """Cuts a long trace; one that is a loop is cut after whole turns from then on."""
+    limit = next_limit([*(node.entry for node, _ in trace.log), *(step[0] for step in trace.steps)])
+    cut("graph_limit" if current.limit == GRAPH_LIMIT else "repeated_op_heuristic")
+    current.limit = limit
 
 
 _backward = -1

@@ -1,0 +1,182 @@
+"""DEFER_AND_FUSE against strict, `torch.compile`, PyTorch's CPU device and Inductor, on 14 workloads.
+
+    python -m benchmarks.fuse [--only TEXT] [--quick] [--json FILE]
+
+Each mode of each workload runs in a process of its own, so that none inherits another's programs. A full run writes its table
+into `docs/performance.md`. It wants a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import report
+from .children import disturbed, measure
+from .figure import Figure, at_least, at_most
+from .timing import busy_machine, keep_pages
+
+MODES = ("strict", "fuse", "ungoverned", "compile", "cpu", "inductor")
+BEGIN, END = "<!-- written by make bench-fuse: begin -->", "<!-- written by make bench-fuse: end -->"
+TAKE_OVER_SECONDS, TAKE_OVER_STEPS = 2.0, 50
+"""The fused program has to be there after whichever is later."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures and reports; returns 0 if every target was met, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuse", description="Measures DEFER_AND_FUSE on 14 workloads.")
+    parser.add_argument("--only", metavar="TEXT", help="workloads whose name contains this; docs/performance.md stays as it is")
+    parser.add_argument("--quick", action="store_true", help="strict and fuse only, short; docs/performance.md stays as it is")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file too")
+    options = parser.parse_args(arguments)
+    busy = busy_machine()
+    if busy:
+        print(f"The machine is not quiet ({busy}): figures will be off.", file=sys.stderr)
+    from .workloads import WORKLOADS
+
+    names = [n for n in WORKLOADS if (options.only or "") in n]
+    modes = ("strict", "fuse") if options.quick else MODES if shutil.which("c++") or shutil.which("g++") else MODES[:-1]
+    found = {name: {mode: _measured(name, mode, 1.0 if options.quick else 4.0) for mode in modes} for name in names}
+    figures = targets(found)
+    print(_text(found, modes))
+    print(report.as_text(figures))
+    if disturbed:
+        busy = busy or f"{disturbed[0]}; {len(disturbed)} measurements were disturbed"
+    command = " ".join(
+        ["python -m benchmarks.fuse", *(["--quick"] if options.quick else []), *([f"--only {options.only!r}"] if options.only else [])]
+    )
+    if options.json:
+        report.write_json(options.json, figures, command, busy)
+    if not options.only and not options.quick:
+        head, *rest = report.as_markdown(figures, command, busy).split("\n\n")
+        report.write_page("\n\n".join([head, _markdown(found, modes), *rest]), BEGIN, END)
+    return 1 if any(f.met is False for f in figures) else 0
+
+
+def _measured(name: str, mode: str, seconds: float) -> dict[str, float] | None:
+    """What `run` found; None if this mode cannot run the workload."""
+    environment = {"TPU_LAB_FUSE_GOVERNOR": "0"} if mode == "ungoverned" else {}
+    try:
+        result: dict[str, float] = measure(run, name, mode, seconds, environment=environment)
+    except RuntimeError as error:
+        print(f"{name}, {mode}: {str(error).splitlines()[-1][:200]}", file=sys.stderr)
+        return None
+    print(f"{name}, {mode}: {result['steady_ms']:.3f} ms", file=sys.stderr)
+    return result
+
+
+def run(name: str, mode: str, seconds: float) -> dict[str, float]:
+    """Runs a workload in a mode: `steady_ms` of the fastest step after take-over, `early_s` and `early_steps` until then, `peak_mb` of live
+
+    device memory in steady state over what lived before, programs compiled in it (`new`), and a number that the last step read (`value`).
+    """
+    import torch
+
+    import tpu_lab  # noqa: F401
+    from benchmarks.workloads import WORKLOADS
+
+    keep_pages()
+    torch.manual_seed(0)
+    device = "cpu" if mode in ("cpu", "inductor") else "tpu"
+    wrap: Any = {"compile": lambda f: torch.compile(f, backend="tpu"), "inductor": torch.compile}.get(mode, lambda f: f)
+    step = WORKLOADS[name](device, wrap)
+    step()  # strict's programs are compiled in every mode
+    if mode in ("fuse", "ungoverned"):
+        torch.tpu.eager_mode = torch.tpu.EagerMode.DEFER_AND_FUSE  # type: ignore[attr-defined]
+    start, steps = time.perf_counter(), 0
+    while time.perf_counter() - start < TAKE_OVER_SECONDS or (steps < TAKE_OVER_STEPS and time.perf_counter() - start < 10 * seconds):
+        step()
+        steps += 1
+    early = time.perf_counter() - start
+    gc.collect()
+    compiled = _compilations() if device == "tpu" else 0
+    before = torch.tpu.memory_allocated() if device == "tpu" else 0  # type: ignore[attr-defined]
+    if device == "tpu":
+        torch.tpu.reset_peak_memory_stats()  # type: ignore[attr-defined]
+    times: list[float] = []
+    value: Any = 0.0
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds or len(times) < 5:
+        begun = time.perf_counter()
+        value = step()
+        times.append(time.perf_counter() - begun)
+    peak = (torch.tpu.max_memory_allocated() - before) / 2**20 if device == "tpu" else 0.0  # type: ignore[attr-defined]
+    new = _compilations() - compiled if device == "tpu" else 0
+    return {"steady_ms": min(times) * 1e3, "early_s": early, "early_steps": steps, "peak_mb": peak, "new": new, "value": float(value)}
+
+
+def _compilations() -> int:
+    import torch
+
+    return int(torch.tpu._get_cache_stats()["num_compilations"])  # type: ignore[attr-defined]
+
+
+Found = dict[str, dict[str, dict[str, float] | None]]
+
+
+def _ratios(found: Found, top: str, bottom: str, key: str) -> dict[str, float]:
+    """`key` of one mode over that of another, where both ran."""
+    pairs = {name: (modes.get(top), modes.get(bottom)) for name, modes in found.items()}
+    return {name: a[key] / b[key] for name, (a, b) in pairs.items() if a and b and a[key] > 0 and b[key] > 0}
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return math.exp(sum(math.log(v) for v in values) / len(values)) if values else math.nan
+
+
+def targets(found: Found) -> list[Figure]:
+    """The figures that have a target."""
+    speed = _ratios(found, "strict", "fuse", "steady_ms")
+    early = {name: 1 / r for name, r in _early(found).items()}
+    memory = _ratios(found, "fuse", "strict", "peak_mb")
+    gain = _ratios(found, "ungoverned", "fuse", "steady_ms")
+    new = sum((modes.get("fuse") or {}).get("new", 0) for modes in found.values())
+    figures = [
+        at_least(1.5, "speed-up of fuse over strict, geometric mean", _mean(list(speed.values())), "×"),
+        at_least(0.95, "speed-up of the slowest workload", min(speed.values()), "×"),
+        at_least(min(8, len(speed)), "workloads with a speed-up of at least 1.5", sum(s >= 1.5 for s in speed.values()), ""),
+        at_least(0.85, "speed against strict until take-over, slowest workload", min(early.values()), "×"),
+        at_most(0.75, "peak memory over strict, geometric mean", _mean(list(memory.values())), "×"),
+        at_most(0, "programs compiled in steady state", new, ""),
+    ]
+    return figures + ([Figure("what the governor gains, geometric mean", _mean(list(gain.values())), "×")] if gain else [])
+
+
+def _early(found: Found) -> dict[str, float]:
+    """Seconds per step until take-over, fuse over strict."""
+    rates = {name: {m: r["early_s"] / r["early_steps"] for m, r in modes.items() if r} for name, modes in found.items()}
+    return {name: r["fuse"] / r["strict"] for name, r in rates.items() if "fuse" in r and "strict" in r}
+
+
+def _rows(found: Found, modes: Sequence[str]) -> list[list[str]]:
+    speed, early = _ratios(found, "strict", "fuse", "steady_ms"), _early(found)
+    memory = _ratios(found, "fuse", "strict", "peak_mb")
+    rows = [["workload", *(f"{m}, ms" for m in modes), "fuse/strict speed", "until take-over", "peak/strict"]]
+    for name, results in found.items():
+        times = [f"{r['steady_ms']:.3g}" if (r := results.get(m)) else "-" for m in modes]
+        shown = [f"{speed[name]:.2f}" if name in speed else "-", f"{1 / early[name]:.2f}" if name in early else "-"]
+        rows.append([name, *times, *shown, f"{memory[name]:.2f}" if name in memory else "-"])
+    return rows
+
+
+def _text(found: Found, modes: Sequence[str]) -> str:
+    rows = _rows(found, modes)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _markdown(found: Found, modes: Sequence[str]) -> str:
+    head, *rows = _rows(found, modes)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

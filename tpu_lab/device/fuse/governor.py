@@ -1,0 +1,84 @@
+"""When fusing pays: measured rules, as data per backend.
+
+XLA:CPU loses on long chains of costly elementwise functions: `a = tanh(a) * b` on 1 M floats takes 0.42 ms per step with one or two
+steps in a kernel and 1.2 ms with 16 in one (erf, exp, gelu and silu alike; 2.5 to 4 times). So a fence stands after every
+second such operator on large arrays. XLA:CPU keeps fences only where the pass `cse_barrier_expander` is off. Beyond rules, a
+program has to show that it is no slower than its calls one by one (`Record`), else it goes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .trace import Step
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds for one backend.
+
+    `least_calls`: a shorter cluster is not compiled. `costly`: functions of which at most `together` go into one kernel on
+    arrays of at least `large` bytes. `slower`: a program that takes so many times its calls one by one is dropped (None: never).
+    """
+
+    least_calls: int
+    costly: frozenset[str]
+    together: int
+    large: int
+    slower: float | None
+
+
+COSTLY = """
+tanh erf erfc exp expm1 log log1p sin cos tan asin acos atan asinh acosh atanh pow logit sigmoid gelu silu mish softplus elu
+gelu_backward silu_backward sigmoid_backward tanh_backward
+"""
+RULES = {
+    "XLA:CPU": Rules(least_calls=3, costly=frozenset(COSTLY.split()), together=2, large=1 << 18, slower=1.05),
+    "TPU": Rules(least_calls=1, costly=frozenset(), together=1, large=0, slower=None),
+}
+rules = RULES["TPU" if os.environ.get("TPU_LAB_FUSE_GOVERNOR") == "0" else "XLA:CPU"]
+"""Those in force; `TPU_LAB_FUSE_GOVERNOR=0` takes none, to see what they gain."""
+FENCED: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+"""XLA's options for a program with fences."""
+
+
+def fences(steps: Sequence[Step]) -> frozenset[int]:
+    """The calls behind which a fence stands."""
+    found, count = [], 0
+    for at, (entry, *_) in enumerate(steps):
+        if max((a.size * a.dtype.itemsize for a in entry.avals), default=0) < rules.large:
+            continue
+        if entry.info.op.removeprefix("aten.").partition(".")[0].removesuffix("_") in rules.costly:
+            count += 1
+            if count % rules.together == 0:
+                found.append(at)
+    return frozenset(found)
+
+
+_LOOKS = (8, 32, 128, 512)
+
+
+@dataclass(slots=True)
+class Record:
+    """Best times in ns from one cut to the next: of a cluster's calls one by one, and of its program."""
+
+    apart: int = 0
+    fused: int = 0
+    runs: int = 0
+
+    def ran_apart(self, took: int) -> None:
+        """Notes a turn in which the calls ran one by one."""
+        if took and (not self.apart or took < self.apart):
+            self.apart = took
+
+    def ran_fused(self, took: int) -> bool:
+        """Notes a turn in which the program ran; True if it has shown to be slower by now."""
+        self.runs += 1
+        if took and (not self.fused or took < self.fused):
+            self.fused = took
+        if rules.slower is None or self.runs not in _LOOKS or not self.apart:
+            return False
+        return self.fused > self.apart * rules.slower
