@@ -1,6 +1,6 @@
 """DEFER_AND_FUSE against strict, `torch.compile`, PyTorch's CPU device and Inductor, on 14 workloads.
 
-    python -m benchmarks.fuse [--only TEXT] [--quick] [--json FILE]
+    python -m benchmarks.fuse [--only TEXT] [--modes LIST] [--quick] [--json FILE]
 
 Each mode of each workload runs in a process of its own, so that none inherits another's programs. A full run writes its table
 into `docs/performance.md`. It wants a quiet machine.
@@ -9,30 +9,29 @@ into `docs/performance.md`. It wants a quiet machine.
 from __future__ import annotations
 
 import argparse
-import gc
 import math
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from . import report
 from .children import disturbed, measure
 from .figure import Figure, at_least, at_most
-from .timing import busy_machine, keep_pages
+from .loops import run
+from .timing import busy_machine
 
 MODES = ("strict", "fuse", "ungoverned", "compile", "cpu", "inductor")
 BEGIN, END = "<!-- written by make bench-fuse: begin -->", "<!-- written by make bench-fuse: end -->"
-TAKE_OVER_SECONDS, TAKE_OVER_STEPS = 2.0, 50
-"""The fused program has to be there after whichever is later."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and reports; returns 0 if every target was met, else 1."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuse", description="Measures DEFER_AND_FUSE on 14 workloads.")
     parser.add_argument("--only", metavar="TEXT", help="workloads whose name contains this; docs/performance.md stays as it is")
+    parser.add_argument(
+        "--modes", default=",".join(MODES), metavar="LIST", help=f"measure these only, strict and fuse among them ({', '.join(MODES)})"
+    )
     parser.add_argument("--quick", action="store_true", help="strict and fuse only, short; docs/performance.md stays as it is")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file too")
     options = parser.parse_args(arguments)
@@ -42,15 +41,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .workloads import WORKLOADS
 
     names = [n for n in WORKLOADS if (options.only or "") in n]
-    modes = ("strict", "fuse") if options.quick else MODES if shutil.which("c++") or shutil.which("g++") else MODES[:-1]
-    found = {name: {mode: _measured(name, mode, 1.0 if options.quick else 4.0) for mode in modes} for name in names}
+    compiler = bool(shutil.which("c++") or shutil.which("g++"))
+    modes = [m for m in MODES if m in (("strict", "fuse") if options.quick else options.modes.split(",")) and (compiler or m != "inductor")]
+    found = {name: {mode: _measured(name, mode, 1.0 if options.quick else 2.0) for mode in modes} for name in names}
     figures = targets(found)
     print(_text(found, modes))
     print(report.as_text(figures))
     if disturbed:
         busy = busy or f"{disturbed[0]}; {len(disturbed)} measurements were disturbed"
     command = " ".join(
-        ["python -m benchmarks.fuse", *(["--quick"] if options.quick else []), *([f"--only {options.only!r}"] if options.only else [])]
+        [
+            "python -m benchmarks.fuse",
+            *(["--quick"] if options.quick else []),
+            *([f"--modes {','.join(modes)}"] if len(modes) < len(MODES) else []),
+            *([f"--only {options.only!r}"] if options.only else []),
+        ]
     )
     if options.json:
         report.write_json(options.json, figures, command, busy)
@@ -70,52 +75,6 @@ def _measured(name: str, mode: str, seconds: float) -> dict[str, float] | None:
         return None
     print(f"{name}, {mode}: {result['steady_ms']:.3f} ms", file=sys.stderr)
     return result
-
-
-def run(name: str, mode: str, seconds: float) -> dict[str, float]:
-    """Runs a workload in a mode: `steady_ms` of the fastest step after take-over, `early_s` and `early_steps` until then, `peak_mb` of live
-
-    device memory in steady state over what lived before, programs compiled in it (`new`), and a number that the last step read (`value`).
-    """
-    import torch
-
-    import tpu_lab  # noqa: F401
-    from benchmarks.workloads import WORKLOADS
-
-    keep_pages()
-    torch.manual_seed(0)
-    device = "cpu" if mode in ("cpu", "inductor") else "tpu"
-    wrap: Any = {"compile": lambda f: torch.compile(f, backend="tpu"), "inductor": torch.compile}.get(mode, lambda f: f)
-    step = WORKLOADS[name](device, wrap)
-    step()  # strict's programs are compiled in every mode
-    if mode in ("fuse", "ungoverned"):
-        torch.tpu.eager_mode = torch.tpu.EagerMode.DEFER_AND_FUSE  # type: ignore[attr-defined]
-    start, steps = time.perf_counter(), 0
-    while time.perf_counter() - start < TAKE_OVER_SECONDS or (steps < TAKE_OVER_STEPS and time.perf_counter() - start < 10 * seconds):
-        step()
-        steps += 1
-    early = time.perf_counter() - start
-    gc.collect()
-    compiled = _compilations() if device == "tpu" else 0
-    before = torch.tpu.memory_allocated() if device == "tpu" else 0  # type: ignore[attr-defined]
-    if device == "tpu":
-        torch.tpu.reset_peak_memory_stats()  # type: ignore[attr-defined]
-    times: list[float] = []
-    value: Any = 0.0
-    start = time.perf_counter()
-    while time.perf_counter() - start < seconds or len(times) < 5:
-        begun = time.perf_counter()
-        value = step()
-        times.append(time.perf_counter() - begun)
-    peak = (torch.tpu.max_memory_allocated() - before) / 2**20 if device == "tpu" else 0.0  # type: ignore[attr-defined]
-    new = _compilations() - compiled if device == "tpu" else 0
-    return {"steady_ms": min(times) * 1e3, "early_s": early, "early_steps": steps, "peak_mb": peak, "new": new, "value": float(value)}
-
-
-def _compilations() -> int:
-    import torch
-
-    return int(torch.tpu._get_cache_stats()["num_compilations"])  # type: ignore[attr-defined]
 
 
 Found = dict[str, dict[str, dict[str, float] | None]]

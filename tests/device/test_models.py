@@ -41,6 +41,8 @@ class Fallbacks:
 
     def failed(self, op: str, error: BaseException) -> None: ...
 
+    def flushed(self, told: events.FlushTold) -> None: ...
+
 
 def make(name: str) -> Made:
     made: Made = importlib.import_module(f"tests.models.{name}").make(seed=1)
