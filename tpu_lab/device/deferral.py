@@ -29,6 +29,8 @@ def cut(reason: str) -> None:
 
 def before_read(reason: str, buffers: Iterable[Buffer]) -> None:
     """The same, if one of `buffers`, which the host is about to read, has to do with it."""
+    if modes.resting:
+        modes.a_read()
     if modes.fused:
         from .fuse import finish
 

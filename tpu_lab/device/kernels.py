@@ -94,15 +94,19 @@ def _served_overloads() -> list[Any]:
     return found
 
 
+def _not_served_yet(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("this kernel was not called yet")
+
+
 def kernel_for(overload: Any) -> Callable[..., Any]:
     """The kernel of an overload with a lowering. The plan is made at the first call, as there are over a thousand."""
     serve: Callable[..., Any] | None = None
-    deferring: Callable[..., Any] | None = None
+    deferring: Callable[..., Any] = _not_served_yet
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         nonlocal serve, deferring
         try:
-            if serve is None or deferring is None:
+            if serve is None:
                 serve, deferring = _servers(overload)
             if modes.fusing and modes.defers_here():
                 deferral.load()

@@ -45,6 +45,8 @@ fusing = False
 """True while some thread may defer; `defers_here` says whether this one does (the hot path reads the two)."""
 fused = False
 """True once the mode `DEFER_AND_FUSE` was on: something may be deferred."""
+resting = 0
+"""So many reads of the host until operators are deferred again (see `rest`)."""
 _process = EagerMode.DEFER_NEVER
 _local = threading.local()
 _deferring_blocks = 0
@@ -53,15 +55,33 @@ _latest = EagerMode.DEFER_NEVER
 
 
 def _apply() -> None:
-    global blocking, fusing, fused, _latest
+    global blocking, fusing, fused, resting, _latest
     _latest = current()
     blocking = _latest is EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING
     if fused:
         from . import deferral
 
         deferral.cut("debug_mode" if blocking else "unknown")
-    fusing = _process is EagerMode.DEFER_AND_FUSE or _deferring_blocks > 0
+    fusing, resting = _somebody_defers(), 0
     fused = fused or fusing
+
+
+def _somebody_defers() -> bool:
+    return _process is EagerMode.DEFER_AND_FUSE or _deferring_blocks > 0
+
+
+def rest(reads: int) -> None:
+    """Runs operators as in strict mode for the next `reads` reads of the host: what comes is not worth deferring."""
+    global fusing, resting
+    fusing, resting = False, reads
+
+
+def a_read() -> None:
+    """Counts a read of the host while resting."""
+    global fusing, resting
+    resting = max(resting - 1, 0)
+    if not resting:
+        fusing = _somebody_defers()
 
 
 def current() -> EagerMode:

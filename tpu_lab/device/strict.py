@@ -54,6 +54,7 @@ class Entry:
         "random",
         "rng_steps",
         "run",
+        "takes",
         "written",
     )
 
@@ -69,6 +70,7 @@ class Entry:
         self.needed = traced.needed
         self.written = traced.written
         self.donated = tuple(i for i in traced.written if i in traced.needed)
+        self.takes = tuple(i in traced.written for i in traced.needed)
         self.checked = traced.checked
         self.made = sum(f is not None for f in traced.fresh)
         self.random = traced.random

@@ -9,7 +9,7 @@ import torch
 
 import tpu_lab  # noqa: F401  registers the device
 from tpu_lab.device import modes
-from tpu_lab.device.fuse import clusters, finish, loops
+from tpu_lab.device.fuse import clusters, finish, governor, loops
 
 
 @contextmanager
@@ -22,6 +22,7 @@ def deferring(policy: str = "always") -> Iterator[None]:
         with modes.set_eager_mode(modes.EagerMode.DEFER_AND_FUSE):
             finish.current.trace = finish.fresh()
             finish.current.limit = loops.GRAPH_LIMIT
+            finish.current.patience = governor.Patience()
             yield
     finally:
         clusters.policy = before

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.device.fuse.mode import deferring
-from tpu_lab.device import host_first, program_cache, tensors
+from tpu_lab.device import host_first, modes, program_cache, tensors
 from tpu_lab.device.fuse import clusters, finish, governor, loops
 
 
@@ -176,3 +176,18 @@ def test_a_program_that_is_slower_than_its_calls_goes() -> None:
                 sighting.record.apart = 1
         assert run(x, 10) == pytest.approx(10 * right)
         assert programs() == 0 and not clusters.root.next and not is_deferred(step(x))
+
+
+def test_a_loop_of_which_nothing_comes_is_left_alone_and_looked_at_again() -> None:
+    patience = governor.Patience()
+    assert [patience.look(True, "item") for _ in range(governor.REST_AFTER)] == [False] * (governor.REST_AFTER - 1) + [True]
+    assert not patience.look(False, "item") and not any(patience.look(True, "autograd_post_backward") for _ in range(1000))
+    with deferring("tiered"):
+        assert modes.fusing
+        x = torch.ones(3, 7, device="tpu")
+        for _ in range(governor.REST_AFTER + 2):
+            assert (x + 0.5)[0, 0].item() == 1.5  # too short for a program
+        assert not modes.fusing and modes.resting
+        for _ in range(governor.REST_READS):
+            x.sum().item()
+        assert modes.fusing

@@ -71,8 +71,11 @@ def state(steps: Sequence[Step], variant: Variant) -> str:
     return "unseen" if sighting is None or sighting.state == "ready" else sighting.state
 
 
-def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any], took: int) -> None:
-    """Counts a cluster that ran call by call, `took` ns after the cut before, and has it compiled when it is time."""
+def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any], took: int) -> bool:
+    """Counts a cluster that ran call by call, `took` ns after the cut before, and has it compiled when it is time.
+
+    True if nothing will come of it as far as one can see: it is new, too short, or was tried.
+    """
     global _steps_held
     key = tuple(steps)
     variants = _seen.get(key)
@@ -90,6 +93,7 @@ def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any], took: i
         sighting.state = "compiling"
         if not host_first.in_background(lambda: _compile(key, variant, sighting)):
             sighting.state = "unseen"
+    return sighting.count == 1 or len(key) < governor.rules.least_calls or sighting.state in ("slower", "failed")
 
 
 def _compile(key: tuple[Step, ...], variant: Variant, sighting: Sighting) -> None:

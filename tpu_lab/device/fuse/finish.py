@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import chain, compress, islice
 from typing import Any
 
-from .. import checks, events, forks, memory, program_cache, tensors
+from .. import checks, events, forks, memory, modes, program_cache, tensors
 from ..memory import Buffer
-from . import clusters
+from . import clusters, governor
 from .differences import difference
 from .loops import GRAPH_LIMIT
 from .program import FusedProgram
@@ -23,10 +23,11 @@ _exhaust = deque[None](maxlen=0).extend
 class _Current:
     """The trace that calls are added to."""
 
-    __slots__ = ("last", "limit", "trace")
+    __slots__ = ("last", "limit", "patience", "trace")
 
     def __init__(self) -> None:
         self.limit = GRAPH_LIMIT
+        self.patience = governor.Patience()
         self.trace = fresh()
         self.last = time.perf_counter_ns()
 
@@ -88,9 +89,12 @@ def finish(ended: Trace, reason: str) -> None:
     start = time.perf_counter_ns() if observer is not None else 0
     state = clusters.state(steps, variant) if observer is not None else ""
     if not ended.deferring:
-        clusters.sighted(steps, variant, ended.all_offsets(), current.turn())
+        hopeless = clusters.sighted(steps, variant, ended.all_offsets(), current.turn())
+        if current.patience.look(hopeless, reason) and observer is None:
+            modes.rest(governor.REST_READS)
         start = 0
     elif live or ended.checks:
+        current.patience.look(False, reason)
         state = _run(ended, steps, live, variant) or state
     if observer is not None:
         _tell(observer, reason, state, steps, len(live), start)

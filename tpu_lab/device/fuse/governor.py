@@ -58,6 +58,32 @@ def fences(steps: Sequence[Step]) -> frozenset[int]:
     return frozenset(found)
 
 
+REST_AFTER, REST_READS = 64, 256
+"""After so many clusters in a row of which nothing will come, operators run as in strict mode for so many reads of the host: noting
+a call costs 1 to 2 µs. A loop that goes on like that has one look at `LOOK_AGAIN` clusters between two rests."""
+LOOK_AGAIN = 8
+
+
+class Patience:
+    """How many clusters in a row promised nothing."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = REST_AFTER
+
+    def look(self, hopeless: bool, reason: str) -> bool:
+        """Notes a cluster that ended for a reason; True if it is time to rest. Only reads count, since only they end a rest."""
+        if not hopeless:
+            self.left = REST_AFTER
+        elif reason in ("item", "cpu"):
+            self.left -= 1
+        if self.left > 0:
+            return False
+        self.left = LOOK_AGAIN
+        return True
+
+
 _LOOKS = (8, 32, 128, 512)
 
 

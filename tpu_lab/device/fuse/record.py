@@ -88,7 +88,7 @@ def _at_once(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[A
         array = buffer.array
         arrays.append(array if array is not None else tensors.array_of(buffer))
     if targets:
-        arrays = [strict.gather(b, b in targets) for b in buffers]
+        arrays = [strict.gather(b, takes) for b, takes in zip(buffers, entry.takes, strict=True)]
         outputs = strict.run_and_write(entry.executable, arrays + inputs, targets, entry.made)
     else:
         arrays += inputs
