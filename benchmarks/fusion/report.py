@@ -121,7 +121,7 @@ def _programs(result: Result, targets: Sequence[str]) -> list[str]:
 
 def _reasons(result: Result, targets: Sequence[str]) -> list[str]:
     used = _sum(r.reasons for r in result.replays)
-    rows = ["| reason | pairs | cause taken away: the second op no longer apart because | as predicted on |", "|---|---|---|---|"]
+    rows = ["| reason | pairs | the cause that was taken away | as predicted on |", "|---|---|---|---|"]
     for reason in FusionReason:
         trials = [t for t in result.trials if t.case.reason is reason]
         change = trials[0].case.change if trials else f"not tried: {UNTESTED.get(reason, '')}"
