@@ -149,6 +149,33 @@ def test_xla_options_reach_the_compiler() -> None:
         torch.compile(turned, backend="tpu", options={"xla": {"xla_no_such_flag": 1}})(x)
 
 
+def test_inputs_that_overlap_are_never_compiled_wrongly() -> None:
+    """PyTorch's own AOTAutograd raises here, after it has written (torch 2.13, backend aot_eager, CPU)."""
+
+    def target(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x.add_(1)
+        return x[1:], y * 2, x
+
+    def use(function: Any, device: str) -> list[torch.Tensor]:
+        base = torch.arange(6.0, device=device)
+        first = function(base[:4], base[2:])
+        return [t.cpu() for t in (*first, *function(base[:4], torch.ones(4, device=device)), base)]
+
+    torch.testing.assert_close(use(torch.compile(target, backend="tpu"), "tpu"), use(target, "cpu"))
+
+
+def test_views_of_one_buffer_that_do_not_overlap_are_compiled() -> None:
+    def target(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.add_(y)
+        return x * 2
+
+    whole, seen = torch.arange(6.0, device="tpu"), Graphs()
+    with events.observe(seen):
+        found = torch.compile(target, backend="tpu")(whole[:3], whole[3:])
+    assert found.tolist() == [6.0, 10.0, 14.0] and whole.tolist() == [3.0, 5.0, 7.0, 3.0, 4.0, 5.0]
+    assert seen.made[0].broken is None and seen.made[0].programs
+
+
 def net(device: str) -> torch.nn.Sequential:
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4)).to(device)

@@ -96,7 +96,10 @@ def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured:
     """The graph as a function of its inputs."""
     unknown = depends_on_values(graph)
     if unknown is not None:  # XLA needs every size before a program runs
-        op_by_op(captured, unknown)
+        op_by_op(captured, "dynamic_size", f"the size of {unknown.name} depends on values", unknown)
+        return _op_by_op(graph)
+    if _writes(graph) and _overlap(example_inputs):  # AOTAutograd's results are wrong for some of these, or it raises half way
+        op_by_op(captured, "mutation", "two inputs overlap in memory and one is written")
         return _op_by_op(graph)
     compile_both = aot_autograd(
         fw_compiler=_compiler("forward", captured, options),
@@ -134,6 +137,23 @@ def _writes(graph: torch.fx.GraphModule) -> bool:
             name = getattr(node.target, "__name__", str(node.target))
             if "out" in node.kwargs or name in ("setitem", "iadd", "isub", "imul", "itruediv", "ipow", "ior", "iand") or name.endswith("_"):
                 return True
+    return False
+
+
+def _overlap(values: Sequence[Any]) -> bool:
+    """True if two of the tensors have elements of one storage in common, or may have: what counts is from first to last element."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for value in values:
+        if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+            continue
+        numbers = (*value.shape, *value.stride(), value.storage_offset())
+        known = all(isinstance(n, int) for n in numbers)
+        first: Any = value.storage_offset() if known else 0
+        last: Any = first + sum((n - 1) * abs(s) for n, s in zip(value.shape, value.stride(), strict=True)) if known else 1 << 62
+        held = spans.setdefault(internals.storage_key(value.untyped_storage()), [])
+        if any(first <= other_last and other_first <= last for other_first, other_last in held):
+            return True
+        held.append((first, last))
     return False
 
 

@@ -31,11 +31,10 @@ def capture(graph: torch.fx.GraphModule) -> Captured:
     )
 
 
-def op_by_op(captured: Captured, node: torch.fx.Node) -> None:
-    """Notes that a graph runs op by op because of a node whose size depends on values."""
-    frames = break_text.frames_in(node.meta.get("stack_trace") or "")
-    told = BreakTold(f"the size of {node.name} depends on values", reason="dynamic_size", uncompiled=True)
-    captured.broken = break_text.with_stack(told, frames or [captured.frame])
+def op_by_op(captured: Captured, reason: str, words: str, node: torch.fx.Node | None = None) -> None:
+    """Notes that a graph runs op by op: the reason's id, in words, and the node it is about (else the function's first line)."""
+    frames = break_text.frames_in(node.meta.get("stack_trace") or "") if node is not None else []
+    captured.broken = break_text.with_stack(BreakTold(words, reason=reason, uncompiled=True), frames or [captured.frame])
 
 
 def _broken(reason: Any, frames: list[Frame]) -> BreakTold | None:
