@@ -25,6 +25,13 @@ def test_equal_syncs_on_one_line_are_one_finding() -> None:
     assert found[1].title == ".item() waits for the device" and "detach" in found[1].remedy and found[1].location == 0
 
 
+def test_one_read_is_not_told_to_leave_a_loop() -> None:
+    (once,) = findings(run(syncs=(Sync("item", 4, 0, 1_000, 0, 0),)))
+    (often,) = findings(run(syncs=(Sync("item", 4, 0, 1_000, 0, 0), Sync("item", 4, 0, 1_000, 0, 0))))
+    assert once.remedy.startswith("Nothing, where Python needs the value")
+    assert "read it once after the loop" in often.remedy
+
+
 def test_the_place_inside_tells_syncs_apart() -> None:
     syncs = (Sync("item", 4, 0, 1, 2, 0), Sync("item", 4, 0, 1, 0, 0))
     assert len(findings(run(syncs=syncs))) == 2

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+
 from tpu_lab.compiler import break_text
 from tpu_lab.compiler.events import Frame
 
@@ -60,3 +62,14 @@ def test_words_without_a_form_are_the_message() -> None:
     assert break_text.parse("odd words\nmore").message == "odd words"
     assert break_text.parse("generic_jump TensorVariable()").id == "GB0170"
     assert break_text.resumed_at("torch_dynamo_resume_in_f_at_31") == 31 and break_text.resumed_at("f") == 0
+
+
+def test_functions_of_the_standard_library_are_no_business_of_the_user_s() -> None:
+    logger = WHERE.replace("/home/me/net.py", logging.__file__)
+    assert break_text.from_trace("Graph Break Reason: words:\n\n" + ONE + "\n" + logger) is None
+    head, _, tail = WHERE.partition("\nTraceback")
+    debug = f'  File "{logging.__file__}", line 1476, in debug\n\nTraceback{tail}'
+    by_jax = f'{head}  File "/x/site-packages/jax/_src/compiler.py", line 3, in g\n{debug}'
+    assert break_text.from_trace("Graph Break Reason: words:\n\n" + ONE + "\n" + by_jax) is None
+    told = break_text.from_trace("Graph Break Reason: words:\n\n" + ONE + "\n" + head + debug)
+    assert told is not None and told.frame == Frame("/home/me/net.py", 4, "f")

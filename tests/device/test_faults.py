@@ -15,6 +15,7 @@ import tpu_lab  # noqa: F401  registers the device
 from tpu_lab.device import faults
 from tpu_lab.device.plan import plan_for
 from tpu_lab.lowering.registry import TABLE
+from tpu_lab.recording.recorder import Recorder
 
 MISTAKES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "product": ("aten.mm", lambda d: torch.ones(2, 3, device=d) @ torch.ones(2, 3, device=d)),
@@ -75,3 +76,11 @@ def test_what_xla_refuses_is_a_runtime_error() -> None:
     with torch.tpu.compiler.custom_compiler_options(options), pytest.raises(RuntimeError, match="no_such_option_of_xla"):  # type: ignore[attr-defined]
         torch.ones(3, 1, 5, 1, device="tpu").sinh()
     assert torch.zeros(3, 1, 5, 1, device="tpu").sinh().sum().item() == 0
+
+
+def test_naming_the_operands_reads_none_of_them() -> None:
+    x, at = torch.ones(3, 4, device="tpu"), torch.tensor([0, 7], device="tpu")
+    with Recorder() as recorder, pytest.raises(IndexError) as raised:
+        x[at].tolist()
+    assert "[int64[2]]" in str(raised.value.__notes__)
+    assert recorder.run.totals.syncs <= 1

@@ -25,13 +25,18 @@ def findings(run: Run) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda f: (f.severity != "wrong", bool(f.goes_away_with), f.cost_ns is None, -(f.cost_ns or 0), f.id)))
 
 
+_IN_LOOPS = (SyncReason.ITEM, SyncReason.CPU)
+_ONCE = "Nothing, where Python needs the value: it was read once. In a loop, keep it on the device and read it after the loop."
+
+
 def _syncs(run: Run) -> list[Finding]:
     found = []
     for rows in _groups(run.syncs, lambda row: (row.reason, _line(run, row))):
         reason = SyncReason.of(rows[0].reason)
         words = "" if reason is not SyncReason.UNKNOWN else rows[0].reason
         cost, moved = sum(row.duration_ns for row in rows), sum(row.nbytes for row in rows)
-        found.append(_finding(FindingKind.HOST_SYNC, reason.title, reason.sentence, reason.remedy, rows, cost, moved, words))
+        remedy = _ONCE if len(rows) == 1 and reason in _IN_LOOPS else reason.remedy
+        found.append(_finding(FindingKind.HOST_SYNC, reason.title, reason.sentence, remedy, rows, cost, moved, words))
     return found
 
 

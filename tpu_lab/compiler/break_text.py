@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sysconfig
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,9 +29,13 @@ _RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)
 _ON_PURPOSE = os.path.join("torch", "optim", "optimizer.py")
 _INSIDE_TORCH = os.sep + "torch" + os.sep
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_MACHINERY = tuple(f"{os.sep}{name}{os.sep}" for name in ("IPython", "ipykernel", "traitlets", "tornado"))
+_LIBRARY = (sysconfig.get_paths()["stdlib"] + os.sep, "<frozen")
+_INSTALLED = "-packages" + os.sep
+_MACHINERY = tuple(f"{os.sep}{name}{os.sep}" for name in ("IPython", "ipykernel", "traitlets", "tornado", "jax", "jaxlib"))
 
 
+RAISED = "GB0088"
+"""PyTorch's id of a break where the traced code raises an exception."""
 _JUMP = "generic_jump "
 _PAGE = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html"
 _BRANCH = BreakTold(message="Data-dependent branching", id="GB0170", link=_PAGE)
@@ -55,8 +60,11 @@ def parse(text: str) -> BreakTold:
 
 
 def with_stack(told: BreakTold, frames: Sequence[Frame]) -> BreakTold | None:
-    """The break with its user frames; None for a break that PyTorch makes on purpose around an optimizer's step."""
-    if frames and frames[-1].filename.endswith(_ON_PURPOSE):
+    """The break with its user frames; None for one that PyTorch makes on purpose around an optimizer's step, or that no user's code led to.
+
+    Dynamo also meets functions of the standard library by themselves: a logger that jax calls, for one.
+    """
+    if frames and (frames[-1].filename.endswith(_ON_PURPOSE) or _called_by_machinery(frames)):
         return None
     users = tuple(named(frame) for frame in frames if is_users(frame.filename))
     return replace(told, stack=users, frame=users[-1] if users else None)
@@ -68,8 +76,14 @@ def from_trace(text: str) -> BreakTold | None:
     frames = frames_in(after.partition("\nTraceback (most recent call last)")[0])
     told = parse(own_words if _BLOCK.search(own_words) else text)
     left = "results in a skip" in own_words or "another graph break occurred" in text
-    reason = "too_long" if told.message.startswith("Tracing given up") else "skipped"
-    return with_stack(replace(told, uncompiled=left, reason=reason if left else ""), frames)
+    return with_stack(replace(told, uncompiled=left, reason=reason_left(told) if left else ""), frames)
+
+
+def reason_left(told: BreakTold) -> str:
+    """Id of `BreakReason` for a function that is left uncompiled."""
+    if told.message.startswith("Tracing given up"):
+        return "too_long"
+    return "raised" if told.id == RAISED else "skipped"
 
 
 def frames_in(text: str) -> list[Frame]:
@@ -95,5 +109,16 @@ def resumed_at(function: str) -> int:
 
 
 def is_users(filename: str) -> bool:
-    """Whether a file is the user's: not PyTorch's, not this package's, not the notebook's machinery."""
-    return not (_INSIDE_TORCH in filename or filename.startswith((_OWN, "<frozen")) or any(part in filename for part in _MACHINERY))
+    """Whether a file is the user's: not PyTorch's, not this package's, not Python's, not the notebook's machinery."""
+    return not (_INSIDE_TORCH in filename or filename.startswith(_OWN) or _is_library(filename) or any(part in filename for part in _MACHINERY))
+
+
+def _called_by_machinery(frames: Sequence[Frame]) -> bool:
+    """Whether the innermost frames are Python's own library, called by no code of the user's."""
+    caller = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
+    return _is_library(frames[-1].filename) and (caller is None or not is_users(caller.filename))
+
+
+def _is_library(filename: str) -> bool:
+    """Whether a file is part of Python itself."""
+    return filename.startswith(_LIBRARY) and _INSTALLED not in filename

@@ -51,8 +51,8 @@ def describe(args: Any) -> str:
     def one(value: Any) -> str:
         if isinstance(value, torch.Tensor):
             return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-        if isinstance(value, (list, tuple)) and len(value) > 4:
-            return f"[{', '.join(one(v) for v in value[:4])}, …]"
+        if isinstance(value, (list, tuple)):  # the text of a tensor would read it
+            return f"[{', '.join(one(v) for v in value[:4])}{', …' if len(value) > 4 else ''}]"
         return repr(value)[:40]
 
     return ", ".join(one(a) for a in args)

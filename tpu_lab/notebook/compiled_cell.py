@@ -37,7 +37,6 @@ Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
 _SEPARATED = {
     "print": "print() runs between two compiled parts of the cell",
     "item": "a value is read into Python between two compiled parts of the cell",
-    "backward": "backward() runs between two compiled parts of the cell",
     "call": "a call outside PyTorch runs between two compiled parts of the cell",
 }
 

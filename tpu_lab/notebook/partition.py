@@ -49,8 +49,8 @@ class Way(Enum):
 
     @property
     def separates(self) -> bool:
-        """True: between two compiled parts this is a graph break."""
-        return self in (Way.ITEM, Way.BACKWARD, Way.CALL)
+        """True: between two compiled parts this is a graph break. backward() is none: no other place of the call would serve better."""
+        return self in (Way.ITEM, Way.CALL)
 
 
 _ABSENT = object()

@@ -82,6 +82,12 @@ class BreakReason(ReasonList):
         "A break inside a loop or a with block leaves no place to start again, so nothing of the function is compiled.",
         "Move the loop body into a function and compile that.",
     )
+    RAISED = (
+        "raised",
+        "An exception while tracing",
+        "The function raised an exception that it does not catch itself, so there is no graph of it and it runs uncompiled.",
+        "Check the values before the compiled call, or catch the exception inside the function.",
+    )
     TOO_LONG = (
         "too_long",
         "Tracing was given up",
@@ -122,6 +128,7 @@ _BREAK_PATTERNS: tuple[tuple[re.Pattern[str], BreakReason], ...] = tuple(
         (r"backward\(\)|autograd\.grad|_ImperativeEngine|GB(0123|1042|7054|9186)\b", BreakReason.BACKWARD),
         (r"torch\.compiler\.disable|GB(0098|0099)\b", BreakReason.DISABLED),
         (r"torch\._dynamo\.graph_break|GB0025\b", BreakReason.REQUESTED),
+        (r"Observed exception|GB0088\b", BreakReason.RAISED),
         (r"graph break in loop|skip_frame|should not compile partial graph|GB(7000|4297|0096)\b", BreakReason.SKIPPED),
         (r"Backend compiler exception|GB0219\b", BreakReason.BACKEND),
         (r"mutat|side effect|GB(0056|0072|0097)\b", BreakReason.MUTATION),

@@ -45,6 +45,8 @@ class CompileWatch:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._exit.close()
+        if error is not None:  # it is told itself; that no graph could be made of the code that raised it says nothing more
+            self._breaks = {place: told for place, told in self._breaks.items() if not _is_told_of(told, error)}
         self._tell()
 
     def captured(self, graph: Captured) -> None:
@@ -82,12 +84,8 @@ class CompileWatch:
             self._recompiles.append(self._recompile(metrics, words if failure else ""))
         elif failure and failure != "TorchRuntimeError" and metrics.get("co_name"):
             told = break_text.parse(words or failure)
-            frame = Frame(
-                metrics.get("fail_user_frame_filename") or metrics.get("co_filename") or "",
-                int(metrics.get("fail_user_frame_lineno") or metrics.get("co_firstlineno") or 0),
-                str(metrics["co_name"]),
-            )
-            self._note(replace(told, frame=break_text.named(frame), reason=_BY_FAILURE.get(failure, "skipped"), uncompiled=True))
+            frame = _failing_frame(metrics)
+            self._note(replace(told, frame=break_text.named(frame), reason=_BY_FAILURE.get(failure) or break_text.reason_left(told), uncompiled=True))
 
     def _recompile(self, metrics: Mapping[str, Any], failure: str) -> RecompileTold:
         id = str(metrics.get("compile_id") or "")
@@ -145,6 +143,21 @@ class CompileWatch:
         passed = [sum(self._runs[graph] for graph in versions) for versions in _by_function(ended)]
         begun = [graph for graph in self._made if _begins_after(graph, told)]
         return replace(told, count=max([1, *passed]), graphs=len(begun), graph_ns=sum(self._made[graph] for graph in begun))
+
+
+def _failing_frame(metrics: Mapping[str, Any]) -> Frame:
+    """Where a compile failed; the function that was compiled where that is not the user's code."""
+    file, name = metrics.get("fail_user_frame_filename") or "", str(metrics["co_name"])
+    if break_text.is_users(file) and file:
+        return Frame(file, int(metrics.get("fail_user_frame_lineno") or 0), name)
+    return Frame(metrics.get("co_filename") or "", int(metrics.get("co_firstlineno") or 0), name)
+
+
+def _is_told_of(told: BreakTold, error: BaseException) -> bool:
+    """Whether a break is only the exception that then came out."""
+    if told.id == break_text.RAISED:
+        return f"raised exception {type(error).__name__}(" in told.message
+    return told.uncompiled and not told.id and told.message.strip() in (type(error).__name__, str(error).partition("\n")[0].strip())
 
 
 def _by_function(graphs: Iterable[Captured]) -> Iterable[list[Captured]]:
