@@ -118,7 +118,7 @@ def test_a_worker_that_always_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_libtpu_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_service, "installed", lambda: "")
-    with pytest.raises(MissingPackageError, match=r"pip install 'tpu-lab\[targets\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install libtpu=="):
         compile_service.compile_job(job())
     monkeypatch.setattr(compile_service.platform, "machine", lambda: "aarch64")
     with pytest.raises(MissingPackageError, match="Linux x86-64 only"):
@@ -162,7 +162,7 @@ def test_the_cache_answers_and_a_damaged_file_is_made_anew(monkeypatch: pytest.M
     for file in program_store.folder().glob("*.gz"):
         file.write_bytes(b"broken")
     assert compile_service.compile_job(one).name == "answer 3"
-    assert program_store.clear() == 2 and compile_service.compile_job(one).name == "answer 4"
+    assert len(list(program_store.folder().glob("*.gz"))) == 2
 
 
 def test_a_cache_that_cannot_be_written_does_not_matter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

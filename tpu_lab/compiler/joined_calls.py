@@ -51,7 +51,6 @@ class Source:
     held: Geometry | None = None
     """How the source's tensor lies in the storage, if the input is another view of it."""
     wanted: Geometry | None = None
-    dtype: torch.dtype | None = None
 
 
 @dataclass(eq=False)
@@ -76,7 +75,6 @@ class Input:
     """Key of its memory."""
     number: bool
     """A 0-dim CPU tensor, which promotes like a Python number."""
-    changed: bool = False
 
 
 @dataclass(eq=False)
@@ -154,9 +152,11 @@ class Capture:
             number = value.ndim == 0 and value.device.type == "cpu" and position not in program.lowered.changes
             self.inputs.append(Input(geometry.size, value.dtype, key, number))
             held = self._hold(value, Source("input", len(self.inputs) - 1))
-        if held.geometry == geometry and held.dtype == value.dtype:
+        if held.dtype != value.dtype:
+            raise OptionError(f"{program.name} takes a {held.dtype} tensor as {value.dtype}, which one program of several graphs cannot say")
+        if held.geometry == geometry:
             return held.source
-        return Source(held.source.kind, held.source.place, held.source.call, held.geometry, geometry, value.dtype)
+        return Source(held.source.kind, held.source.place, held.source.call, held.geometry, geometry)
 
     def _hold(self, tensor: torch.Tensor, source: Source) -> _Held:
         held = self._held[memory_key(tensor)] = _Held(
@@ -169,8 +169,6 @@ class Capture:
             return
         if isinstance(before, Source) and before.wanted is not None:
             raise OptionError("a graph writes to a view of a tensor that another graph takes whole, which one program cannot say")
-        if isinstance(before, Source) and before.kind == "input":
-            self.inputs[before.place].changed = True
         self._hold(tensor, after)
 
     def result_of(self, tensor: torch.Tensor) -> Source | None:

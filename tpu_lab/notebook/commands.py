@@ -12,6 +12,7 @@ from ..device import _torch_internals as internals
 from ..errors import OptionError, one_of
 from ..views.page import run_page
 from ..views.targets import target_lines
+from ..xla import compile_service
 from .doctor import examine, text
 from .lab import Lab
 from .modes import forget_cells
@@ -27,7 +28,8 @@ _HELP = """\
 
 %tpu status              device, memory, default mode, recorded runs
 %tpu mode [MODE]         show or set the mode of a cell that says only %%tpu
-%tpu target [NAMES|all|off]  TPU generations that compiled cells are compiled for too, or what there are
+%tpu target [NAMES|all]  TPU generations that compiled cells are compiled for too, or what there are
+%tpu target off          none any more; ends what compiles in the background
 %tpu runs [RUN]          the recorded runs, or one of them again, by id or name
 %tpu compare RUN RUN     two or more recorded runs side by side, by id or name
 %tpu report FILE [--run NAME]  one page of a run (the last one) that opens from disk, offline
@@ -74,6 +76,7 @@ class Commands:
     def _target(self, *words: str) -> None:
         if words == ("off",):
             self.default_targets = ()
+            compile_service.cancel_compiles()
         elif words:
             self.default_targets = tuple(target.label for target in targets_named(words))
         else:

@@ -154,6 +154,12 @@ def worker_for(effort: str) -> Worker:
         return _workers[effort]
 
 
+def cancel_compiles() -> None:
+    """Ends what any thread has compiled; each gets TargetCompilerError."""
+    for one in list(_workers.values()):
+        one.cancel()
+
+
 def stop_workers() -> None:
     """Ends all worker processes."""
     for one in list(_workers.values()):

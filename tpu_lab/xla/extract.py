@@ -1,4 +1,4 @@
-"""From what a compiler dumped, or from a compiled executable, to a `Program`."""
+"""From what a compiler dumped to a `Program`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..record.program import Instruction, Kernel, Note, Program, SourceOp
 from ..record.program_memory import Buffer
-from ..record.targets import CPU, Target
+from ..record.targets import Target
 from .edge_ends import with_ends
 from .hlo_memory import read_memory
 from .hlo_module import Module
@@ -41,11 +41,6 @@ def program_from_dump(folder: Path, target: Target, generated: bool = True) -> P
         return program_from_proto(decode(found[-1].read_bytes()), target)
     memory = decode(found[-1].read_bytes(), "HloProtoMemory")
     return program_from_proto({**decode(estimated[-1].read_bytes()), **memory}, target)  # the same module, with estimates
-
-
-def program_from_module(serialized: bytes) -> Program:
-    """The program of a module that runs in this process on XLA:CPU, from its serialized HloModuleProto. Its memory is not known."""
-    return program_from_proto({"module": decode(serialized, "Module"), "buffer_assignment": None}, CPU)
 
 
 def program_from_proto(message: Message, target: Target) -> Program:

@@ -39,7 +39,6 @@ class Computation:
     name: str
     nodes: list[Node]
     root: Node
-    scheduled: bool
 
 
 class Module:
@@ -86,11 +85,6 @@ class Module:
                 found[operand].append(node)
         return found
 
-    @cached_property
-    def called_names(self) -> dict[str, Node]:
-        """Every instruction by name."""
-        return {node.name: node for node in self.nodes}
-
 
 def _computation(index: int, message: Message, order: list[int] | None, by_id: dict[int, Node], main: str, shapes: dict[int, Shape]) -> Computation:
     """One computation; `shapes` holds those made so far by the id of their message, which many instructions share."""
@@ -117,7 +111,7 @@ def _computation(index: int, message: Message, order: list[int] | None, by_id: d
         )
         by_id[instruction["id"]] = node
         nodes.append(node)
-    return Computation(index, message["name"], nodes, by_id[message["root"]], order is not None)
+    return Computation(index, message["name"], nodes, by_id[message["root"]])
 
 
 def inside(node: Node) -> Iterator[Node]:

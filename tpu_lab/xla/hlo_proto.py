@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 Message = dict[str, Any]
-"""A decoded message: field name to int, str, bytes, Message, or a list of them."""
+"""A decoded message: field name to int, str, Message, or a list of them."""
 
-_INT, _TEXT, _BYTES, _INTS = "int", "text", "bytes", "ints"
+_INT, _TEXT, _INTS = "int", "text", "ints"
 
 _SCHEMA: dict[str, dict[int, tuple[str, str]]] = {
     "HloProto": {1: ("module", "Module"), 3: ("buffer_assignment", "BufferAssignment")},
@@ -93,7 +93,7 @@ _SCHEMA: dict[str, dict[int, tuple[str, str]]] = {
 """Message to field number to (name, kind); a kind is a scalar's, a message's name, or that with a star for a list."""
 
 _DEFAULTS: dict[str, Message] = {
-    message: {name: [] if kind == _INTS or kind.endswith("*") else {_INT: 0, _TEXT: "", _BYTES: b""}.get(kind) for name, kind in fields.values()}
+    message: {name: [] if kind == _INTS or kind.endswith("*") else {_INT: 0, _TEXT: ""}.get(kind) for name, kind in fields.values()}
     for message, fields in _SCHEMA.items()
 }
 
@@ -201,8 +201,6 @@ def _take(made: Message, name: str, kind: str, data: bytes, at: int, stop: int) 
         made[name] += _packed(data, at, stop)
     elif kind.endswith("*"):
         made[name].append(_readers[kind[:-1]](data, at, stop))
-    elif kind == _BYTES:
-        made[name] = data[at:stop]
     elif kind != _INT:
         made[name] = _readers[kind](data, at, stop)
 

@@ -61,14 +61,6 @@ def save(key: str, program: Program) -> bool:
     return True
 
 
-def clear() -> int:
-    """Removes all programs; returns how many there were."""
-    files = list(folder().glob("*.json.gz"))
-    for file in files:
-        file.unlink(missing_ok=True)
-    return len(files)
-
-
 def _shrink(place: Path) -> None:
     found = []
     for file in place.glob("*.json.gz"):
