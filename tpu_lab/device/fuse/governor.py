@@ -9,8 +9,10 @@ program has to show that it is no slower than its calls one by one (`Record`), e
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from .trace import Step
@@ -85,26 +87,26 @@ class Patience:
 
 
 _LOOKS = (8, 32, 128, 512)
+_KEPT = 8
 
 
 @dataclass(slots=True)
 class Record:
-    """Best times in ns from one cut to the next: of a cluster's calls one by one, and of its program."""
+    """Times in ns from one cut to the next, the latest of each kind: of a cluster's calls one by one, and of its program."""
 
-    apart: int = 0
-    fused: int = 0
+    apart: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    fused: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
     runs: int = 0
 
     def ran_apart(self, took: int) -> None:
-        """Notes a turn in which the calls ran one by one."""
-        if took and (not self.apart or took < self.apart):
-            self.apart = took
+        """Notes a turn in which the calls ran one by one; 0 is none."""
+        if took:
+            self.apart.append(took)
 
     def ran_fused(self, took: int) -> bool:
-        """Notes a turn in which the program ran; True if it has shown to be slower by now."""
+        """Notes a turn in which the program ran; True if it has shown to be slower by now, by the medians."""
         self.runs += 1
-        if took and (not self.fused or took < self.fused):
-            self.fused = took
+        self.fused.append(took)
         if rules.slower is None or self.runs not in _LOOKS or not self.apart:
             return False
-        return self.fused > self.apart * rules.slower
+        return median(self.fused) > median(self.apart) * rules.slower
