@@ -2,7 +2,7 @@
 
 Every instruction gets a value number, made of its opcode, its place in the user's program (`op_name`) and the value numbers of its operands,
 through fusions. Equal numbers before and after fusion mean the same instruction, copied or not. Instructions that compute nothing
-(constants, bitcasts, copies, tuples, and converts, which the compiler adds and drops) have no number of their own.
+(constants, bitcasts, copies, tuples, moves between memories, and converts, which the compiler adds and drops) are not compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAMELESS = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "f
 
 def counts(node: Node) -> bool:
     """Whether an instruction is compared: it computes something."""
-    return node.opcode not in _NAMELESS
+    return node.opcode not in _NAMELESS and not node.opcode.endswith(("-start", "-done"))
 
 
 def _op_name(node: Node) -> str:
