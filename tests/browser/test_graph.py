@@ -122,6 +122,7 @@ def test_keys_walk_open_and_search(disk: Disk) -> None:
 def test_targets_and_groupings_keep_what_is_open(disk: Disk) -> None:
     page = disk.graph()
     expect(page.locator(".tl-Graph-head")).to_contain_text("eager is ≥ 4.87\u00a0ms, 2.5× as long")
+    expect(page.locator(".tl-Side li").nth(1)).to_have_text("v6e eager30 kernels · ≥ 4.87\u00a0ms")
     box(page, "K3").dblclick()
     expect(page.locator(".tl-Box-op")).to_have_count(4)
     page.get_by_role("button", name="v5e").click()

@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import OptionError, TpuLabError, one_of
 from ..record.program import Program
 from ..record.targets import TARGETS, Target, target_named
+from ..views.graph import FusionGraph
 from ..views.targets import TargetTable
 from .state import is_hidden
 
@@ -98,6 +99,7 @@ def _display(programs: list[Program], effort: str, full: Callable[[Program], Pro
     from IPython.display import display
 
     handle: Any = display(TargetTable(tuple(programs)), display_id=True)  # type: ignore[no-untyped-call]
+    graph: Any = display(FusionGraph(tuple(programs)), display_id=True)  # type: ignore[no-untyped-call]
     if effort != "full":
         return
 
@@ -112,5 +114,7 @@ def _display(programs: list[Program], effort: str, full: Callable[[Program], Pro
                 return
             if handle is not None:
                 handle.update(TargetTable(tuple(programs)))
+        if graph is not None:
+            graph.update(FusionGraph(tuple(programs)))
 
     threading.Thread(target=refine, name="tpu_lab targets", daemon=True).start()

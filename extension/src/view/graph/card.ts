@@ -6,6 +6,7 @@ import { specText } from '../../run.js';
 import { h, type Child } from '../dom.js';
 import { clip, count, precise, quantity } from '../format.js';
 import { withCode } from '../markcard.js';
+import { programLabel } from './head.js';
 import type { ITexts } from '../texts.js';
 
 /** At most this many lines of HLO and reasons are listed. */
@@ -243,6 +244,7 @@ function crossing(program: IProgram, link: ILink, texts: ITexts): HTMLElement {
 /** The whole program, while nothing is selected: the dearest kernels and what else there is to know. */
 export function wholeCard(
   program: IProgram,
+  programs: readonly IProgram[],
   graph: IFusionGraph,
   actions: ICardActions,
   texts: ITexts
@@ -259,6 +261,7 @@ export function wholeCard(
   }
   const reasons = [...why.values()].sort((a, b) => b.bytes - a.bytes).slice(0, 6);
   return [
+    programs.length > 1 ? sideBySide(programs, program, texts) : h('div', {}),
     block(
       h('h4', {}, program.time_s > 0 ? texts.__('Where the time goes') : texts.__('Where the bytes go')),
       h(
@@ -315,4 +318,31 @@ export function wholeCard(
       )
     )
   ];
+}
+
+/** The programs side by side: lower bound, kernels, peak of memory. */
+function sideBySide(programs: readonly IProgram[], current: IProgram, texts: ITexts): HTMLElement {
+  return block(
+    h('h4', {}, texts.__('Side by side'), ' ', predicted(texts)),
+    h(
+      'ul',
+      { class: 'tl-List' },
+      programs.map(one => {
+        const name = programLabel(one, programs);
+        const kernels = texts._n('%1 kernel', '%1 kernels', one.kernels.length);
+        return h(
+          'li',
+          {},
+          one === current ? h('b', {}, name) : name,
+          h(
+            'span',
+            { class: 'tl-num' },
+            [kernels, one.time_s > 0 ? `≥ ${quantity('time', one.time_s * 1e9)}` : '']
+              .filter(Boolean)
+              .join(' · ')
+          )
+        );
+      })
+    )
+  );
 }

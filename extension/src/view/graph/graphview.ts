@@ -181,7 +181,7 @@ export class GraphView {
         ? linkCard(state.program, state.graph, linkIndex, actions, texts)
         : kernel
           ? boxCard(state.program, state.graph, boxIndex, actions, texts)
-          : wholeCard(state.program, state.graph, actions, texts))
+          : wholeCard(state.program, state.programs, state.graph, actions, texts))
     );
     this.side.scrollTop = 0;
   }

@@ -63,7 +63,7 @@ export class Viewport {
     this.drawn = null;
     this.settled &&= keep;
     this.settle();
-    this.drawMap();
+    this.mapDrawn = false;
     this.request();
   }
 
@@ -99,6 +99,7 @@ export class Viewport {
 
   private resized(): void {
     this.drawn = null;
+    this.mapDrawn = false;
     this.settle();
     this.request();
   }
@@ -139,6 +140,9 @@ export class Viewport {
       drawCoarse(this.canvas, scene, camera, look);
     }
     this.drawFrame(scene, sight);
+    if (!this.mapDrawn) {
+      this.drawMap();
+    }
   }
 
   /** Builds what is in sight and as much again around it, when the sight has left what was built. */
@@ -181,7 +185,9 @@ export class Viewport {
     const k = this.mapScale(scene);
     this.mapCanvas.style.width = `${Math.max(8, scene.width * k)}px`;
     this.mapCanvas.style.height = `${Math.max(8, scene.height * k)}px`;
-    requestAnimationFrame(() => drawCoarse(this.mapCanvas, scene, { k, x: 0, y: 0 }, look));
+    // Without a size (an output that is not in sight yet) it is tried again with the next frame.
+    this.mapDrawn = this.mapCanvas.clientWidth > 0;
+    drawCoarse(this.mapCanvas, scene, { k, x: 0, y: 0 }, look);
   }
 
   private drawFrame(scene: IScene, sight: IRect): void {
@@ -299,6 +305,7 @@ export class Viewport {
   private look: ILook | null = null;
   private camera: ICamera = { x: 0, y: 0, k: 1 };
   private settled = false;
+  private mapDrawn = false;
   private pending = 0;
   /** The part of the drawing that stands as SVG. */
   private drawn: IRect | null = null;
