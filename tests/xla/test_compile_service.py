@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -87,7 +88,8 @@ def test_a_worker_that_is_killed_is_started_again() -> None:
 
 
 @needs_libtpu
-def test_a_compile_is_cancelled_by_ending_the_worker() -> None:
+def test_a_compile_is_cancelled_by_ending_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     worker = compile_service.Worker()
     failures: list[Exception] = []
 
@@ -108,6 +110,7 @@ def test_a_compile_is_cancelled_by_ending_the_worker() -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     worker.stop()
+    assert not list(tmp_path.glob("tpu-lab-*"))
 
 
 def test_a_worker_that_always_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

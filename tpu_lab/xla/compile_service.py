@@ -120,7 +120,7 @@ class Worker:
         self._words = tempfile.TemporaryFile(prefix="tpu-lab-")  # noqa: SIM115 (it is read after the worker's death)
         package = str(Path(__file__).parents[2])
         self._logs = tempfile.TemporaryDirectory(prefix="tpu-lab-")
-        environment = {**quiet_environment(), "TPU_LOG_DIR": self._logs.name}
+        environment = {**quiet_environment(), "TPU_LOG_DIR": self._logs.name, "TMPDIR": self._logs.name}  # a worker that is killed leaves nothing
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, environment.get("PYTHONPATH", "")]))
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tpu_lab.xla.worker"],
