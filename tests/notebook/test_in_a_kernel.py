@@ -114,6 +114,15 @@ def test_a_compiled_cells_traceback_reads_as_in_eager_mode(kernel: Kernel, body:
     assert re.findall(arrow, compiled)[0] == body.splitlines()[-1]
 
 
+def test_an_error_in_autograd_has_each_frame_once(kernel: Kernel) -> None:
+    body = "w = torch.ones(3, 4, requires_grad=True)\ny = (w * w).sum()\ny.backward()\ny.backward()"
+    plain = kernel.run(f"import torch\n{body}").traceback
+    eager = kernel.run(f"%%tpu eager\n{body}").traceback
+    assert "handle_torch_function(public_api" not in eager
+    frames = r"(?m)^File .*, in (\S+)\("
+    assert re.findall(frames, eager) == re.findall(frames, plain)
+
+
 def test_a_wrong_option(kernel: Kernel) -> None:
     reply = kernel.run("%%tpu egar\nran = True")
     assert reply.status == "error"

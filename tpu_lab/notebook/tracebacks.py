@@ -39,7 +39,7 @@ def without_machinery(traceback: TracebackType | None) -> TracebackType | None:
     at = traceback
     while at is not None:
         following = at.tb_next
-        if not _is_machinery(at.tb_frame) and not _only_calls_magic(following):
+        if not (_is_machinery(at.tb_frame) or _only_calls_magic(following) or _only_enters_mode(at)):
             kept.append(at)
         at = following
     shorter: TracebackType | None = None
@@ -50,8 +50,12 @@ def without_machinery(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _is_machinery(frame: FrameType) -> bool:
-    name = str(frame.f_globals.get("__name__", ""))
+    name = _module(frame)
     return any(name == package or name.startswith(package + ".") for package in _MACHINERY)
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def _only_calls_magic(following: TracebackType | None) -> bool:
@@ -62,6 +66,16 @@ def _only_calls_magic(following: TracebackType | None) -> bool:
     name = following.tb_frame.f_globals.get("__name__")
     by_ipython = name == "IPython.core.interactiveshell" and code.co_name == "run_cell_magic"
     return by_ipython or (name == f"{__package__}.magics" and code.co_name == "run_awaited")
+
+
+def _only_enters_mode(part: TracebackType) -> bool:
+    """Whether a frame of PyTorch only hands its call to our default device, which makes it again: of `handle_torch_function`, or the one before."""
+    at: TracebackType | None = part
+    if _module(part.tb_frame) != "torch.overrides":
+        at = part.tb_next if _module(part.tb_frame).partition(".")[0] == "torch" else None
+    if at is None or _module(at.tb_frame) != "torch.overrides" or at.tb_next is None:
+        return False
+    return _module(at.tb_next.tb_frame) == f"{__package__}.default_device"
 
 
 REGION_NAME = "cell"
