@@ -10,6 +10,9 @@ import torch
 import torch.nn.functional as F
 
 import tpu_lab  # noqa: F401  registers the device
+from tpu_lab.device import checks
+from tpu_lab.device.modes import EagerMode, set_eager_mode
+from tpu_lab.lowering.bounds import Complaint
 
 from .against_cpu import agree, both_refuse
 
@@ -59,6 +62,31 @@ def test_the_message_names_operator_and_line() -> None:
     wrong = torch.arange(5.0, device="tpu")[torch.tensor([7], device="tpu")]
     with pytest.raises(IndexError, match=r"aten\.index\.Tensor: index out of range \(called at .*test_checks\.py:\d+\)"):
         wrong.cpu()
+
+
+def test_the_place_in_a_notebook_is_the_cell_s_line() -> None:
+    for place in ("/tmp/ipykernel_17/333884656.py:3", "<ipython-input-2-26085948193c>:3"):
+        assert "(called at cell line 3)" in str(checks.error_of(Complaint.INDEX, "aten.index.Tensor", place))
+
+
+WORDED: dict[str, Callable[[str], Any]] = {
+    "x[i]": lambda d: torch.ones(3, 4, device=d)[torch.tensor([0, 7], device=d)],
+    "a negative one": lambda d: torch.ones(3, 4, device=d)[torch.tensor([0, -5], device=d)],
+    "x[i] = ": lambda d: torch.ones(3, device=d).index_put_((torch.tensor([1, 4], device=d),), torch.tensor(1.0, device=d)),
+    "gather": lambda d: torch.ones(3, 4, device=d).gather(1, torch.tensor([[5]], device=d)),
+}
+
+
+@pytest.mark.parametrize("name", WORDED)
+def test_where_each_operator_is_waited_for_the_words_are_the_cpu_s(name: str) -> None:
+    with pytest.raises((IndexError, RuntimeError)) as expected:
+        WORDED[name]("cpu")
+    with set_eager_mode(EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING), pytest.raises(type(expected.value)) as actual:
+        WORDED[name]("tpu")
+    assert str(actual.value) == str(expected.value)
+    with set_eager_mode(EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING), pytest.raises(IndexError, match=r"index 9 is .* dimension 1 with size 4"):
+        torch.ones(3, 4, device="tpu")[:, torch.tensor([9], device="tpu")]  # the CPU says dimension 0 here
+    assert "(in aten." in str(actual.value.__notes__)
 
 
 def test_the_error_comes_at_the_next_read_of_anything() -> None:

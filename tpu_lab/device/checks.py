@@ -6,6 +6,7 @@ Reading it at once would stall the device after each operator, so it waits here 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,13 @@ from ..lowering.bounds import Complaint
 from . import forks
 
 _KEEP = 64
+BAD_INDEX = "index out of range"
+"""How the words for a bad index begin."""
+_CELL = re.compile(r".*(?:<ipython-input-|<tpu-cell|[/\\]ipykernel_\d+[/\\]).*:(\d+)$")
 _pending: list[tuple[Any, str, str, Callable[[str, str], Exception] | None]] = []
 _ERRORS: dict[Complaint, tuple[type[Exception], str]] = {
-    Complaint.INDEX: (IndexError, "index out of range{where}. Every index must lie within the size of the dimension it selects from."),
-    Complaint.PLACE: (RuntimeError, "index out of range{where}. Every index must lie within the size of the dimension it selects from."),
+    Complaint.INDEX: (IndexError, BAD_INDEX + "{where}. Every index must lie within the size of the dimension it selects from."),
+    Complaint.PLACE: (RuntimeError, BAD_INDEX + "{where}. Every index must lie within the size of the dimension it selects from."),
     Complaint.PROBABILITY: (
         RuntimeError,
         "a probability, rate, weight or standard deviation outside its range{where}. Probabilities and targets lie between 0 and 1, "
@@ -36,7 +40,8 @@ _ERRORS: dict[Complaint, tuple[type[Exception], str]] = {
 def error_of(code: int, op: str, line: str) -> Exception:
     """The exception for what a check found in operator `op` called at `line`."""
     kind, text = _ERRORS[Complaint(code)]
-    return kind(f"{op}: {text.format(where=f' (called at {line})' if line else '')}")
+    place = _CELL.sub(r"cell line \1", line)
+    return kind(f"{op}: {text.format(where=f' (called at {place})' if place else '')}")
 
 
 def false_assertion(message: str, line: str) -> Exception:

@@ -8,7 +8,7 @@ import torch
 
 from ..lowering.dtypes import NoSuchDtype
 from ..xla import _jax_internals as jax_internals
-from . import events
+from . import bad_index, checks, events
 
 _PYTORCH_TYPES = (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError, torch.OutOfMemoryError)
 
@@ -19,8 +19,13 @@ def translate(error: BaseException, op: Any, args: Any) -> BaseException:
     torch's own exceptions (from its meta kernels) pass; one of jax, XLA or a lowering becomes a RuntimeError (OutOfMemoryError
     where XLA ran out of memory) that names the operator and its operands.
     """
+    translated = _translated(error, op, args)
     if events.observer is not None:
-        events.observer.failed(str(op), error)
+        events.observer.failed(str(op), translated)
+    return translated
+
+
+def _translated(error: BaseException, op: Any, args: Any) -> BaseException:
     text = str(error)
     if isinstance(error, jax_internals.XlaRuntimeError):
         kind = torch.OutOfMemoryError if "RESOURCE_EXHAUSTED" in text else RuntimeError
@@ -30,6 +35,9 @@ def translate(error: BaseException, op: Any, args: Any) -> BaseException:
         refusal: type[Exception] = RuntimeError if any(isinstance(a, torch.Tensor) for a in args) else TypeError
         return refusal(f"{op}({describe(args)}): {error}")
     if isinstance(error, _PYTORCH_TYPES) and not _from_jax(error):
+        if text.startswith(f"{op}: {checks.BAD_INDEX}"):
+            words = bad_index.words_for(str(op).removeprefix("aten."), args)
+            error = type(error)(words or text.removeprefix(f"{op}: "))
         error.add_note(f"(in {op}({describe(args)}) on the device tpu)")
         return error.with_traceback(None)
     return RuntimeError(f"{op}({describe(args)}): the lowering failed: {type(error).__name__}: {text[:500]}").with_traceback(None)
