@@ -74,3 +74,7 @@ def test_an_in_place_result_that_the_target_cannot_hold() -> None:
 def test_lists_of_a_dtype_that_the_operator_does_not_take(name: str) -> None:
     both_refuse(lambda device: getattr(torch, name)([torch.ones(3, dtype=torch.complex64, device=device)] * 2), RuntimeError)
     both_refuse(lambda device: getattr(torch, name + "_")([torch.ones(3, dtype=torch.complex64, device=device)] * 2), RuntimeError)
+
+
+def test_norms_of_whole_numbers() -> None:
+    both_refuse(lambda device: torch._foreach_norm([torch.ones(2, dtype=torch.int64, device=device)]), RuntimeError, "floating point or complex")

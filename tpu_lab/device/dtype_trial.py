@@ -23,7 +23,9 @@ _TRIED = frozenset(
     | {"nll_loss_forward", "nll_loss2d_forward", "binary_cross_entropy", "multinomial", "bernoulli"}
 )
 """What is tried besides elementwise operators, those of lists, and all `out=` forms: overloads that take tensors whose dimensions all have size 1."""
-_ABOUT_DTYPES = re.compile(r"not implemented for|support|dtype|scalar type|boolean|addcdiv|floating point number|expects \w+ tensor|can't be cast")
+_ABOUT_DTYPES = re.compile(
+    r"not implemented for|support|dtype|scalar type|boolean|addcdiv|floating point (number|or complex)|expects \w+ tensor|can't be cast"
+)
 _OF_THE_CPU_ONLY = re.compile(r"for '(Half|BFloat16|ComplexHalf|Float8\w*|Float4\w*|UInt\w+)'|for bfloat16|Half|BFloat16|complex32")
 """Dtypes that CPU kernels lack here and there while devices have them."""
 _SCRATCH = internals.Generator("cpu")
