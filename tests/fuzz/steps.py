@@ -99,6 +99,11 @@ def _accumulate(x: torch.Tensor, y: torch.Tensor, i: int, j: int, k: int) -> tor
     return x.index_put_((index,), torch.full((), k, dtype=x.dtype, device=x.device), accumulate=True)
 
 
+def _masked_fill(x: torch.Tensor, y: torch.Tensor, i: int, j: int, k: int) -> torch.Tensor:
+    x = x.clone() if 0 in x.stride() else x
+    return x.masked_fill_(x > j, k)
+
+
 def _mask_write(x: torch.Tensor, y: torch.Tensor, i: int, j: int, k: int) -> torch.Tensor:
     x = x.clone() if 0 in x.stride() else x
     x[x > j] = k
@@ -163,7 +168,7 @@ STEPS: dict[str, Function] = {
     "copy_": lambda x, y, i, j, k: x.copy_(y),
     "fill_": lambda x, y, i, j, k: x.fill_(k),
     "clamp_": lambda x, y, i, j, k: x.clamp_(min(i, j), max(i, j)),
-    "masked_fill_": lambda x, y, i, j, k: x.masked_fill_(x > j, k),
+    "masked_fill_": _masked_fill,
     "transpose_": lambda x, y, i, j, k: x.transpose_(_dim(x, i), _dim(x, j)),
     "resize_": lambda x, y, i, j, k: x.clone().resize_(abs(i), abs(j)).fill_(k),
     "write slice": _write_slice,
