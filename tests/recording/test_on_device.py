@@ -82,3 +82,12 @@ def test_what_was_there_stays_from_before_when_the_run_writes_to_it() -> None:
         there.mul_(2)
     (tensor,) = recorder.run.memory.largest
     assert (tensor.op, tensor.location, tensor.nbytes) == ("", -1, 48000)
+
+
+def test_an_operator_without_a_cost_model_has_no_flops() -> None:
+    x = torch.eye(4, device="tpu")
+    with Recorder() as recorder:
+        torch.geqrf(x)
+        x @ x
+    flops = {program.op: program.flops for program in recorder.run.programs}
+    assert flops["aten.geqrf.default"] is None and (flops["aten.mm.default"] or 0) > 0

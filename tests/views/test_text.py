@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from tests.record import samples
 from tpu_lab.record import Run
+from tpu_lab.record.happenings import Failure
 from tpu_lab.record.memory import Memory
 from tpu_lab.record.timing import Timing
 from tpu_lab.record.totals import Totals
 from tpu_lab.views import sentences, text
+from tpu_lab.views.html import run_html
 from tpu_lab.views.numbers import NBSP
 from tpu_lab.views.source_table import CELL_LINES, source_tables
 from tpu_lab.views.text_table import table, width
@@ -83,6 +85,24 @@ def test_exceptions_and_memory_are_told() -> None:
     words = plain(text.summary(samples.run(with_comparison=False)))
     assert "RuntimeError in aten.mm at line 2, models/net.py:7: mat1 and mat2 <shapes> cannot be multiplied" in words
     assert words.endswith("Peak 1.04 GB at op 2, line 4: over half of it was made by line 2.")
+
+
+def test_an_interrupt_is_no_exception_and_has_no_empty_tail() -> None:
+    failed = (Failure("", "KeyboardInterrupt", "", 1, 0, 2),)
+    run = replace(samples.run(with_comparison=False), failures=failed)
+    words = plain(text.summary(run))
+    assert "KeyboardInterrupt at line 2, models/net.py:7\n" in words
+    assert " · 1 interrupt · " in words and "exception" not in words.split("\n")[1]
+
+
+def test_time_outside_the_lines_is_told_where_it_is_much() -> None:
+    most = Totals(wall_ns=10_700_000_000, ops=2, kernels=1, op_ns=34_000_000, builds=2, build_ns=974_000_000)
+    words = plain(text.summary(Run(totals=most)))
+    assert "2 ops → 1 kernel · " in words
+    assert "Line times are those of the ops: 974 ms compiling and 9.69 s in Python" in words
+    assert "Line times" in plain(run_html(Run(totals=most))) and "tracing" not in words
+    assert "torch.compile's tracing" in text.summary(Run(totals=most, mode="compile"))
+    assert "Line times" not in text.summary(Run(totals=replace(most, wall_ns=35_000_000, build_ns=0)))
 
 
 def test_the_most_expensive_ops_come_first() -> None:

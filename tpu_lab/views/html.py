@@ -27,7 +27,8 @@ def run_html(run: Run) -> str:
     parts = [_summary(run), *_failures(run)]
     if run.comparison is not None:
         parts.append(element("div", *comparison_parts(run.comparison), style="margin:12px 0"))
-    parts += [*_sources(run), *_findings(run), *_graphs(run), *_ops(run), *_memory(run)]
+    outside = sentences.time_sentence(run)
+    parts += [*_sources(run), *([paragraph(outside, muted=True)] if outside else []), *_findings(run), *_graphs(run), *_ops(run), *_memory(run)]
     return frame(*parts, label=f"tpu_lab run {run.id}: {sentences.headline(run)}")
 
 
@@ -57,7 +58,8 @@ def _failures(run: Run) -> list[Markup]:
     found = []
     for failure in run.failures:
         words = element("div", failure_label(run, failure), style=f"font-weight:600;color:{theme.WRONG}")
-        found.append(element("div", words, element("pre", failure.message, style=quote), style="margin:10px 0 0"))
+        message = element("pre", failure.message, style=quote) if failure.message else ""
+        found.append(element("div", words, message, style="margin:10px 0 0"))
     return found
 
 

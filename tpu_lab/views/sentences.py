@@ -14,6 +14,10 @@ EQUAL = 0.05
 UNSTEADY = 3
 """Longest over shortest repeat from which times are called unsteady."""
 
+INTERRUPT = "KeyboardInterrupt"
+UNEXPLAINED = 0.1
+"""From this share of a run's time on, what line times leave out is told."""
+
 
 def headline(run: Run) -> str:
     """`eager on XLA:CPU`; another device than tpu is named."""
@@ -32,6 +36,11 @@ def wall(run: Run) -> tuple[str, str]:
     ), f"of it {duration(built)} compiling {counted(run.totals.builds, 'program')}" if built else ""
 
 
+def kernels_counted(run: Run) -> str:
+    """`3 kernels`, `1 kernel`, `≥ 4 kernels`."""
+    return f"{kernels(run)} {'kernel' if run.totals.kernels == 1 else 'kernels'}"
+
+
 def kernels(run: Run) -> str:
     """Kernels of the run, marked if it is a lower bound."""
     return at_least(f"{run.totals.kernels:,}", run.totals.kernels_exact)
@@ -45,14 +54,28 @@ def peak(run: Run) -> str:
 def happenings(run: Run) -> list[tuple[str, int, str]]:
     """The counts of a summary: mark, count, text. Zeros are in the list too."""
     totals = run.totals
+    interrupts = sum(failure.kind == INTERRUPT for failure in run.failures)
     rows = (
-        ("failure", totals.failures, "exception", ""),
+        ("failure", totals.failures - interrupts, "exception", ""),
+        *((("failure", interrupts, "interrupt", ""),) if interrupts else ()),
         ("break", totals.graph_breaks, "graph break", ""),
         ("recompile", totals.recompiles, "recompile", ""),
         ("fallback", totals.fallbacks, "CPU fallback", ""),
         ("sync", totals.syncs, "host sync", ""),
     )
     return [(mark, number, counted(number, noun, plural)) for mark, number, noun, plural in rows]
+
+
+def time_sentence(run: Run) -> str:
+    """What the times of lines leave out, where that is much; empty otherwise."""
+    totals = run.totals
+    outside = max(totals.wall_ns - totals.op_ns - totals.build_ns - totals.sync_ns - totals.fallback_ns, 0)
+    if not run.blocking or not totals.ops or totals.flushes or outside + totals.build_ns < UNEXPLAINED * totals.wall_ns:
+        return ""
+    built = f"{duration(totals.build_ns)} compiling and " if totals.build_ns else ""
+    tracing = ", torch.compile's tracing" if run.graphs or run.mode == "compile" else ""
+    python = f"{duration(outside)} in Python (the cell's own code{tracing}, in a first cell loading the device)"
+    return f"Line times are those of the ops: {built}{python} are not in them."
 
 
 def peak_sentence(run: Run) -> str:

@@ -96,7 +96,7 @@ def line_label(run: Run, location: int, cell_location: int = -1) -> str:
 
 
 def failure_label(run: Run, failure: Failure) -> str:
-    """`RuntimeError in aten.mm at line 8`."""
+    """`RuntimeError in aten.mm at line 8`, `KeyboardInterrupt at line 5`."""
     parts = [failure.kind]
     if failure.op:
         parts.append(f"in {failure.op.removesuffix('.default')}")

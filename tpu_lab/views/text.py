@@ -27,7 +27,16 @@ def summary(run: Run) -> str:
     blocks += [_source(one) for one in source_tables(run)]
     blocks += [
         block
-        for block in (region_sentence(run), _failures(run), _findings(run), _graphs(run), flush_table(run), _ops(run), sentences.peak_sentence(run))
+        for block in (
+            sentences.time_sentence(run),
+            region_sentence(run),
+            _failures(run),
+            _findings(run),
+            _graphs(run),
+            flush_table(run),
+            _ops(run),
+            sentences.peak_sentence(run),
+        )
         if block
     ]
     return "\n\n".join(blocks)
@@ -37,7 +46,7 @@ def overview(run: Run) -> str:
     """Two lines: what ran where; the figures and counts."""
     title = " · ".join(part for part in (sentences.headline(run), run.id, run.name) if part)
     time, detail = sentences.wall(run)
-    ops = f"{counted(run.totals.ops, 'op')} {ARROW} {sentences.kernels(run)} kernels"
+    ops = f"{counted(run.totals.ops, 'op')} {ARROW} {sentences.kernels_counted(run)}"
     figures = [f"{time} ({detail})" if detail else time, ops, f"peak {sentences.peak(run)}"]
     figures += [words for _, number, words in sentences.happenings(run) if number]
     if run.ops_dropped:
@@ -100,7 +109,7 @@ def _source(one: SourceTable) -> str:
 
 
 def _failures(run: Run) -> str:
-    return "\n".join(f"{failure_label(run, f)}: {f.message}" for f in run.failures)
+    return "\n".join(": ".join(filter(None, [failure_label(run, f), f.message])) for f in run.failures)
 
 
 def _findings(run: Run) -> str:

@@ -75,13 +75,18 @@ class Executable:
         flops = accessed = temp = kernels = None
         try:
             analysis = self._compiled.cost_analysis()
-            flops, accessed = analysis.get("flops"), analysis.get("bytes accessed")
+            flops, accessed = (_known(analysis.get(name)) for name in ("flops", "bytes accessed"))
         except internals.XlaRuntimeError:
             pass  # this program has no cost model (an opaque library call): the figures stay unknown
         stats = self._compiled.get_compiled_memory_stats()
         temp = int(stats.temp_size_in_bytes)
         kernels = count_kernels(self._compiled.hlo_modules()[0])
         return ProgramCost(flops, None if accessed is None else int(accessed), temp, kernels)
+
+
+def _known(figure: float | None) -> float | None:
+    """A figure of XLA's cost analysis; a negative one stands for a part without a cost model (library calls), so the sum is not known."""
+    return None if figure is None or figure < 0 else figure
 
 
 _FREE = frozenset({"Parameter", "Constant", "Tuple", "GetTupleElement", "Bitcast", "Iota", "AfterAll"})
