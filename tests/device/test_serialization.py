@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,10 @@ def test_safetensors_sees_tied_weights(tmp_path: Path) -> None:
         other["x"].weight.zero_()
     load_model(other, tmp_path / "m")
     assert torch.equal(other["x"].weight.cpu(), module["x"].weight.cpu()) and other["x"].weight is other["y"].weight
+
+
+def test_loading_warns_of_nothing(tmp_path: Path) -> None:
+    torch.save(torch.ones(3, device="tpu"), tmp_path / "t.pt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.load(tmp_path / "t.pt").tolist() == [1, 1, 1]

@@ -123,6 +123,13 @@ def test_an_error_in_autograd_has_each_frame_once(kernel: Kernel) -> None:
     assert re.findall(frames, eager) == re.findall(frames, plain)
 
 
+def test_warnings_point_at_the_cells_line(kernel: Kernel) -> None:
+    reply = kernel.run("%%tpu eager\nx = torch.ones(2, 3)\ny = torch.cross(x, x)\nz = torch.nn.functional.softmax(x)")
+    found = re.findall(r"(?m)^(\S+):(\d+): UserWarning: (Using torch.cross|Implicit dimension)", reply.text)
+    assert [(int(line), what) for _, line, what in found] == [(3, "Using torch.cross"), (4, "Implicit dimension")]
+    assert "tpu_lab" not in reply.text and "y = torch.cross(x, x)" in reply.text
+
+
 def test_a_wrong_option(kernel: Kernel) -> None:
     reply = kernel.run("%%tpu egar\nran = True")
     assert reply.status == "error"

@@ -18,6 +18,7 @@ from .lab import Lab, Recording
 from .modes import Mode, PreparedCell
 from .options import CellOptions
 from .targets import TargetedCell, targets_named
+from .warned import at_users_lines
 
 
 async def run_cell(shell: Any, lab: Lab, options: CellOptions, cell: Cell, mode: Mode) -> None:
@@ -51,6 +52,7 @@ def surroundings(lab: Lab, options: CellOptions) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(lab.precision(options.precision))
         if options.default_device:
+            stack.enter_context(at_users_lines())
             stack.enter_context(DefaultDevice(options.device))
         yield
 

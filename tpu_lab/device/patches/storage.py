@@ -208,10 +208,11 @@ def is_pinned(self: Any, device: Any = None) -> bool:
 def _for_ours(name: str, ours: Callable[..., Any], cls: Any = UntypedStorage) -> None:
     """Puts `ours` before a method of a torch class, for objects of the device."""
     original = getattr(cls, name)
+    typed = cls is TypedStorage  # to ask it for its device is deprecated
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.device.type == "tpu":
+        if is_ours(self._untyped_storage if typed else self):
             return ours(self, *args, **kwargs)
         return original(self, *args, **kwargs)
 
