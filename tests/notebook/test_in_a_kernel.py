@@ -123,6 +123,13 @@ def test_an_error_in_autograd_has_each_frame_once(kernel: Kernel) -> None:
     assert re.findall(frames, eager) == re.findall(frames, plain)
 
 
+@pytest.mark.parametrize("wrong", ["t @ t", "t.view(5)", "t.frobnicate()"])
+def test_an_error_outside_a_magic_cell_has_none_of_our_frames(kernel: Kernel, wrong: str) -> None:
+    reply = kernel.run(f"import torch\nt = torch.ones(3, 4, device='tpu')\n{wrong}")
+    assert f"----> 3 {wrong}" in reply.traceback
+    assert "tpu_lab" not in reply.traceback and "_ops.py" not in reply.traceback
+
+
 def test_warnings_point_at_the_cells_line(kernel: Kernel) -> None:
     reply = kernel.run("%%tpu eager\nx = torch.ones(2, 3)\ny = torch.cross(x, x)\nz = torch.nn.functional.softmax(x)")
     found = re.findall(r"(?m)^(\S+):(\d+): UserWarning: (Using torch.cross|Implicit dimension)", reply.text)

@@ -7,7 +7,7 @@ thread. An observer must be quick and must not touch tensors of the device; it r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -104,6 +104,8 @@ class Observer(Protocol):
         """The deferred executor ended a cluster. Comes only in the mode DEFER_AND_FUSE."""
 
 
+on_error: Callable[[BaseException], None] | None = None
+"""Gets each exception that an operator raises, on its way to the caller: a notebook shows it without the device's own frames."""
 observer: Observer | None = None
 """The slot. Device code reads it as `events.observer`."""
 

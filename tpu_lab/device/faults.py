@@ -22,6 +22,8 @@ def translate(error: BaseException, op: Any, args: Any) -> BaseException:
     translated = _translated(error, op, args)
     if events.observer is not None:
         events.observer.failed(str(op), translated)
+    if events.on_error is not None:
+        events.on_error(translated)
     return translated
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import _torch_internals as internals
+from . import events
 from .factories import grow
 from .tensors import adopt, buffer_of, contiguous_stride, extent, give_size, offset_of, retype
 
@@ -28,7 +29,12 @@ def view_kernel(overload: str) -> Callable[..., torch.Tensor]:
             sized = buffer_of(self).sized
         if not sized:
             give_size(self)
-        return kernel(keyset, self, *args, **kwargs)
+        try:
+            return kernel(keyset, self, *args, **kwargs)
+        except Exception as error:
+            if events.on_error is not None:
+                events.on_error(error)
+            raise
 
     view.__name__ = overload
     return view
