@@ -103,6 +103,7 @@ def test_time_outside_the_lines_is_told_where_it_is_much() -> None:
     assert "Line times" in plain(run_html(Run(totals=most))) and "tracing" not in words
     assert "torch.compile's tracing" in text.summary(Run(totals=most, mode="compile"))
     assert "Line times" not in text.summary(Run(totals=replace(most, wall_ns=35_000_000, build_ns=0)))
+    assert "Line times" not in text.summary(Run(totals=replace(most, wall_ns=27_000_000, build_ns=24_000_000, op_ns=1_000_000)))
 
 
 def test_the_most_expensive_ops_come_first() -> None:

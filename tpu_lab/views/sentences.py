@@ -15,8 +15,8 @@ UNSTEADY = 3
 """Longest over shortest repeat from which times are called unsteady."""
 
 INTERRUPT = "KeyboardInterrupt"
-UNEXPLAINED = 0.1
-"""From this share of a run's time on, what line times leave out is told."""
+UNEXPLAINED, UNEXPLAINED_NS = 0.1, 100_000_000
+"""From this share of a run's time on, and this time, what line times leave out is told."""
 
 
 def headline(run: Run) -> str:
@@ -70,7 +70,7 @@ def time_sentence(run: Run) -> str:
     """What the times of lines leave out, where that is much; empty otherwise."""
     totals = run.totals
     outside = max(totals.wall_ns - totals.op_ns - totals.build_ns - totals.sync_ns - totals.fallback_ns, 0)
-    if not run.blocking or not totals.ops or totals.flushes or outside + totals.build_ns < UNEXPLAINED * totals.wall_ns:
+    if not run.blocking or not totals.ops or totals.flushes or outside + totals.build_ns < max(UNEXPLAINED * totals.wall_ns, UNEXPLAINED_NS):
         return ""
     built = f"{duration(totals.build_ns)} compiling and " if totals.build_ns else ""
     tracing = ", torch.compile's tracing" if run.graphs or run.mode == "compile" else ""
