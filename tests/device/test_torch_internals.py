@@ -18,7 +18,7 @@ aten = torch.ops.aten
 
 def test_every_name_is_exercised_here() -> None:
     text = Path(__file__).read_text()
-    foreign = {"Any", "Callable", "Sequence", "AbstractContextManager", "annotations", "wrappers", "backend_registration"}
+    foreign = {"Any", "Callable", "Sequence", "TypeVar", "AbstractContextManager", "annotations", "wrappers", "backend_registration"}
     names = {n for n, v in vars(internals).items() if not n.startswith("_") and n not in foreign and not isinstance(v, types.ModuleType)}
     assert {name for name in names if f"internals.{name}" not in text} == set()
 
@@ -206,3 +206,39 @@ def test_an_optimizer_makes_its_state(kind: Any, state: set[str]) -> None:
     optimizer = kind([parameter], lr=0.1)
     internals.make_state(optimizer)
     assert set(optimizer.state[parameter]) == state and torch.equal(parameter, torch.ones(3))
+
+
+def test_operator_names() -> None:
+    names = internals.operator_names("aten")
+    assert "aten::add.Tensor" in names and all(name.startswith("aten::") for name in names)
+
+
+def test_never_traced_hides_what_a_function_calls() -> None:
+    seen: list[str] = []
+
+    @internals.never_traced
+    def hidden(value: torch.Tensor) -> torch.Tensor:
+        return value * 3
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        seen.append(str(graph.code))
+        return graph
+
+    compiled = torch.compile(lambda x: hidden(x + 1) + 2, backend=backend)
+    assert compiled(torch.ones(1)).item() == 8
+    assert seen and not any("* 3" in code or "mul" in code for code in seen)
+    torch.compiler.reset()
+
+
+def test_a_compile_has_an_id_and_a_backend_a_name() -> None:
+    ids: list[str] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        ids.append(internals.compile_id())
+        return graph
+
+    torch.compile(lambda x: x + 1, backend=backend)(torch.ones(1))
+    torch.compiler.reset()
+    assert len(ids) == 1 and "/" in ids[0] and internals.compile_id() == "None"
+    assert internals.compile_backend("eager").__name__ == "eager"
+    assert isinstance(internals.inductor_wrapper()("default", None, None), internals.inductor_wrapper())

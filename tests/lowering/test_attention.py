@@ -173,7 +173,9 @@ def test_transform_bias_rescale_qkv(dtype: torch.dtype) -> None:
 
 
 PADDING = torch.tensor([[False, False, False, True], [False, False, True, True]])
-MASKS = [(None, None), (torch.ones(4, 4).triu(1).bool(), 0), (PADDING, 1), (torch.rand(2, 2, 4, 4) > 0.7, 2)]
+SCATTERED = (torch.arange(64) * 37 % 10 > 6).reshape(2, 2, 4, 4)
+SCATTERED[1, 0, 2] = True  # a query without any key
+MASKS = [(None, None), (torch.ones(4, 4).triu(1).bool(), 0), (PADDING, 1), (SCATTERED, 2)]
 
 
 @pytest.mark.parametrize(("mask", "mask_type"), MASKS, ids=["none", "attention", "padding", "full"])

@@ -19,7 +19,7 @@ from torch.utils import _device, _pytree, backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
 _C: Any = torch._C
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 DispatchKey: Any = _C.DispatchKey
 DispatchKeySet: Any = _C.DispatchKeySet
 META = DispatchKeySet(DispatchKey.Meta)
@@ -188,7 +188,7 @@ def function_modes() -> Sequence[Any]:
     return torch.overrides._get_current_function_mode_stack()  # type: ignore[no-any-return]
 
 
-def never_traced(function: Callable[..., Result]) -> Callable[..., Result]:
+def never_traced(function: Callable[..., _Result]) -> Callable[..., _Result]:
     """Dynamo looks neither at the frames of this function nor at any frame below it, whoever's code that is. Costs nothing outside a compile."""
     code = getattr(function, "__code__", None)
     if code is not None:

@@ -70,9 +70,8 @@ def native_multi_head_attention(
     q, k, v = (_heads(_linear(x, w, b), num_head) for x, w, b in zip((query, key, value), weights, biases, strict=True))
     scores = _mask_out(batched_dot(q, k, (3, 3)) / np.sqrt(embed_dim // num_head), mask, mask_type)
     top = jnp.max(scores, axis=-1, keepdims=True, initial=-jnp.inf)
-    exps = jnp.exp(scores - jnp.where(jnp.isneginf(top), 0, top))
-    total = jnp.sum(exps, axis=-1, keepdims=True)
-    attention = cast(exps / jnp.where(total == 0, 1, total), query.dtype)
+    exps = jnp.exp(scores - top)
+    attention = cast(exps / jnp.sum(exps, axis=-1, keepdims=True), query.dtype)  # NaN where all keys are hidden, as on the CPU
     out = cast(batched_dot(attention, v, (3, 2)), query.dtype).swapaxes(1, 2).reshape(query.shape)
     projected = _linear(out, proj_weight, proj_bias)
     if not need_weights:
