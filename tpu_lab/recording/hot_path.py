@@ -71,14 +71,19 @@ def locator(kinds: dict[str, int], cells: Mapping[str, CellText], base: FrameTyp
 def op_listener(
     events: list[Any],
     programs: dict[OpProgram, int],
-    threads: Callable[[], ThreadStack],
+    stacks: Mapping[int, ThreadStack],
+    new_stack: Callable[[], ThreadStack],
     locate: Locate,
     caller: Callable[[], Places],
     room: int,
     full: Callable[[], None],
 ) -> OpListener:
-    """Appends op events to `events`. `caller` says who called backward, for threads without user frames; `full` hears of ops beyond `room`."""
-    append, known = events.extend, programs.get
+    """Appends op events to `events`.
+
+    `stacks` are those of known threads, `new_stack` makes the calling thread's. `caller` says who called backward, for threads
+    without user frames; `full` hears of ops beyond `room`.
+    """
+    append, known, stack_of = events.extend, programs.get, stacks.get
     left = room
 
     def op(program: OpProgram, start_ns: int, end_ns: int, inputs: Sequence[BufferView], outputs: Sequence[BufferView]) -> None:
@@ -87,7 +92,7 @@ def op_listener(
             full()
             return
         left -= 1
-        stack = threads()
+        stack = stack_of(get_ident()) or new_stack()
         node = autograd_node()
         if node is None:
             user, user_at, cell, cell_at = locate(sys._getframe(2), stack)  # 1 is the device's own

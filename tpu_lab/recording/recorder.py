@@ -79,7 +79,7 @@ class Recorder:
     def _listen(self, base: FrameType | None) -> None:
         """Makes the parts that look at frames; `base` is the frame no walk goes above."""
         self._locate = locator({}, self.cells, base, with_base=not self._told)
-        self.op = op_listener(self.events, self.programs, self._thread, self._locate, self._backward_caller, self._room, self._drop)
+        self.op = op_listener(self.events, self.programs, self._threads, self._thread, self._locate, self._backward_caller, self._room, self._drop)
 
     def __enter__(self) -> Recorder:
         self._owner = get_ident()
