@@ -26,6 +26,7 @@ def figures(quick: bool) -> list[Figure]:
     cpu, tpu = found["cpu"], found["tpu"]
     return [
         at_most(9, "a + b", tpu["a + b"], "µs", cpu["a + b"]),
+        at_most(10.5, "torch.add(a, b, alpha=a new number)", tpu["alpha new"], "µs", cpu["alpha new"]),
         at_most(1.5, "+ per Python number, seen before", tpu["alpha seen"] - tpu["add"], "µs", cpu["alpha seen"] - cpu["add"]),
         at_most(1.5, "+ per Python number, a new one each call", tpu["alpha new"] - tpu["add"], "µs", cpu["alpha new"] - cpu["add"]),
         at_most(10, "gelu", tpu["gelu"], "µs", cpu["gelu"]),
