@@ -56,7 +56,22 @@ def test_threads_do_not_see_each_others_numbers() -> None:
 
 def test_a_new_number_takes_a_slot_and_one_that_comes_again_an_array() -> None:
     value = 0.123456789
-    slot = numbers.slot_or_array(value)
-    assert isinstance(slot, numbers.Slot) and slot.array.item() == value and str(slot.array.dtype) == "float64"
-    again = numbers.slot_or_array(value)
-    assert not isinstance(again, numbers.Slot) and again is numbers.slot_or_array(value)
+    x, y = torch.ones(3, device="tpu"), torch.ones(3, device="tpu")
+    for warm in range(20):  # the first calls of their kind go the general way
+        torch.add(x, y, alpha=0.5 + warm)
+    for kept in (False, True, True):
+        assert torch.add(x, y, alpha=value)[0].item() == pytest.approx(1 + value)
+        assert (numbers.float_array(value) is not None) == kept
+
+
+def test_a_slot_is_memory_of_its_array() -> None:
+    array, memory = numbers.new_slot()
+    memory[0] = 0.75
+    assert array.item() == 0.75 and array.shape == () and str(array.dtype) == "float64"
+
+
+def test_slots_of_finished_programs_come_again() -> None:
+    x, y = torch.ones(3, device="tpu"), torch.ones(3, device="tpu")
+    for i in range(300):
+        torch.add(x, y, alpha=0.77 + i * 1e-4).cpu()
+    assert len(numbers._slots) < 20

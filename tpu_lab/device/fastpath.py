@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from ..lowering import strided
+from ..xla import _jax_internals as jax_internals
 from . import _torch_internals as internals
 from . import deferral, events, memory, modes, numbers, program_cache, state, strict, tensors
 from .call import freeze, split
@@ -25,7 +26,7 @@ from .plan import Argument, Plan
 
 NO_PART_OF_IT = ("device", "layout", "pin_memory", "generator")
 _NAMES = frozenset({"observer", "start", "key", "entry", "arrays", "moves", "outputs", "done", "f", "result", "results", "made", "number", "check"})
-_NAMES |= {"block", "keep_slot", "slot_or_array"}
+_NAMES |= {"block", "bucket", "written", "recent", "float_array", "free_slot", "new_slot", "keep_slot", "is_ready"}
 """Words of the kernel's text that no keyword-only argument may be called."""
 
 
@@ -60,15 +61,18 @@ def quick_kernels(plan: Plan) -> tuple[Callable[..., Any], Callable[..., Any]]:
         "ledger": memory.ledger,
         "modes": modes,
         "now": time.perf_counter_ns,
-        "Slot": numbers.Slot,
+        "float_array": numbers.float_array,
+        "free_slot": numbers.free_slot,
+        "is_ready": jax_internals.is_ready,
         "keep_slot": numbers.keep_slot,
+        "new_slot": numbers.new_slot,
         "number": numbers.number,
         "numeric": frozenset({bool, int, float, complex}),
         "place": place,
         "plan": plan,
         "quick": {},
+        "recent": numbers.recent,
         "refuse": memory.refuse,
-        "slot_or_array": numbers.slot_or_array,
         "tick": program_cache.tick,
         "wrap": tensors.wrap,
     }
@@ -213,13 +217,13 @@ def _run(plan: Plan) -> list[str]:
     """Runs the program. A result is asked whether it is ready only while no other thread can give it away: XLA crashes on a deleted one."""
     numbers_at = [i for i, a in enumerate(plan.arguments) if a.kind in ("tensor", "number")]
     if not plan.in_place:
-        keep = [f"    if s{i} is not None and outputs[0].is_ready(): keep_slot(s{i})" for i in numbers_at]
+        keep = [f"    if s{i} is not None and is_ready(outputs[0]): keep_slot(s{i})" for i in numbers_at]
         return ["    outputs = entry.execute(arrays).consume_with_handlers(entry.handlers)", *keep]
     return [  # the target's array is donated: see Executable.run_into
         "    done = []",
         "    try:",
         "        done.extend(map(entry.consume, map(entry.execute, (arrays,))))",
-        *(f"        if s{i} is not None and done[0][0].is_ready(): keep_slot(s{i})" for i in numbers_at),
+        *(f"        if s{i} is not None and is_ready(done[0][0]): keep_slot(s{i})" for i in numbers_at),
         "    finally:",
         "        if done: b0.array = done[0][0]",
         "    outputs = done[0]",
@@ -256,7 +260,9 @@ def _take(i: int, a: Argument, pending: list[str], general: str, arrays: bool) -
             f"    if {name}.__class__ in numeric:",
             f"        if {name}.__class__ is int and {name} == 1: {general}",
             f"        b{i} = a{i} = None; k{i} = ({name}.__class__,)",
-            *_take_number(i, name, arrays),
+            f"        if {name}.__class__ is float:",
+            *("    " + line for line in _take_float(i, name, arrays)),
+            f"        else: n{i} = number({name})",
             f"    elif {name} is None: b{i} = a{i} = None; k{i} = (None,)",
             "    else:",
             *(f"        if {name}.{method}(): {general}" for method in pending),
@@ -269,19 +275,31 @@ def _take(i: int, a: Argument, pending: list[str], general: str, arrays: bool) -
     if a.kind == "number":
         return [
             f"    s{i} = None",
-            f"    if {name} is None or ({name}.__class__ is int and {name} == 1): n{i} = None; k{i} = {name}",
-            "    else:",
-            f"        k{i} = {name}.__class__",
-            *_take_number(i, name, arrays),
+            f"    if {name}.__class__ is float:",
+            f"        k{i} = float",
+            *_take_float(i, name, arrays),
+            f"    elif {name} is None or ({name}.__class__ is int and {name} == 1): n{i} = None; k{i} = {name}",
+            f"    else: k{i} = {name}.__class__; n{i} = number({name})",
         ]
     text = f"    k{i} = freeze({name}) if {name}.__class__ is list else {name}"
     return [text if not _is_number_like(a) else f"    k{i} = ({name}, {name}.__class__)"]
 
 
-def _take_number(i: int, name: str, slots: bool) -> list[str]:
+def _take_float(i: int, name: str, slots: bool) -> list[str]:
+    """Lines that put a float on the device: in its own array if it came before, else in a slot (see `numbers`)."""
     if not slots:
         return [f"        n{i} = number({name})"]
-    return [f"        n{i} = slot_or_array({name})", f"        if n{i}.__class__ is Slot: s{i} = n{i}; n{i} = s{i}.array"]
+    return [
+        f"        n{i} = float_array({name})",
+        f"        if n{i} is None:",
+        f"            bucket = hash({name}) & {len(numbers.recent) - 1}",
+        f"            if recent[bucket] == {name}: n{i} = number({name})",
+        "            else:",
+        f"                recent[bucket] = {name}",
+        f"                try: n{i}, written = s{i} = free_slot()",
+        f"                except IndexError: n{i}, written = s{i} = new_slot()",
+        f"                written[0] = {name}",
+    ]
 
 
 def _is_number_like(a: Argument) -> bool:

@@ -25,6 +25,8 @@ ShapedArray = core.ShapedArray
 XlaRuntimeError = jax.errors.JaxRuntimeError
 LoadedExecutable = _jax.LoadedExecutable
 
+is_ready: Callable[[jax.Array], bool] = _jax.ArrayImpl.is_ready
+"""Whether the computation of an array is done. Crashes the process if the array was deleted."""
 _device = jax.devices()[0]
 _devices = [_device]
 _sharding = jax.sharding.SingleDeviceSharding(_device)
@@ -57,7 +59,7 @@ def put_scalar(value: np.generic) -> jax.Array:
     return _batched_device_put(aval, _sharding, [value], _devices, True, True, _zero_copy, True)  # type: ignore[no-any-return]
 
 
-def writable_scalar() -> tuple[jax.Array, np.ndarray[Any, Any]]:
+def writable_scalar() -> tuple[jax.Array, memoryview]:
     """A float64 device array of shape () and its memory (float64[1]), which may be written to while no program that takes the array runs.
 
     Raises RuntimeError if the client copies memory aligned to 64 bytes instead of using it.
@@ -67,8 +69,8 @@ def writable_scalar() -> tuple[jax.Array, np.ndarray[Any, Any]]:
     host = block[first : first + 1]
     array = put(host.reshape(()), copy=False)
     if array.unsafe_buffer_pointer() != host.ctypes.data:
-        raise RuntimeError(f"jaxlib {jaxlib.version.__version__} copies host memory that it used to share; tpu_lab's numbers.Slot rests on that")
-    return array, host
+        raise RuntimeError(f"jaxlib {jaxlib.version.__version__} copies host memory that it used to share; tpu_lab.device.numbers rests on that")
+    return array, host.data
 
 
 _handlers: dict[tuple[tuple[int, ...], np.dtype], Any] = {}
