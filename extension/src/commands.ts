@@ -92,14 +92,15 @@ export function addCommands(
 }
 
 /** Puts the cursor on the next or previous line with a mark, through all cells of the notebook and around its end. */
-function goToMark(tracker: INotebookTracker, step: 1 | -1, trans: TranslationBundle): void {
+async function goToMark(tracker: INotebookTracker, step: 1 | -1, trans: TranslationBundle): Promise<void> {
   const notebook = tracker.currentWidget?.content;
   if (!notebook) {
     return;
   }
-  const all = notebook.widgets.flatMap((cell, index) =>
-    cell.model.type === 'code' ? markedLines(cell.model).map(line => ({ index, line })) : []
+  const marked = await Promise.all(
+    notebook.widgets.map(async ({ model }) => (model.type === 'code' ? markedLines(model) : []))
   );
+  const all = marked.flatMap((lines, index) => lines.map(line => ({ index, line })));
   const { activeCellIndex } = notebook;
   const cursor = notebook.activeCell?.editor?.getCursorPosition().line ?? -1;
   const here = notebook.mode === 'edit' ? cursor : step > 0 ? -1 : Infinity;

@@ -18,6 +18,7 @@ import {
 } from '@codemirror/view';
 
 import { anchored, cellLines, type ICellLine } from './celllines.js';
+import { unpacked } from './packed.js';
 import { readRun, RunError, type IMark, type IRun } from './run.js';
 import { RUN_MIME_TYPE } from './tokens.js';
 import { h } from './view/dom.js';
@@ -142,12 +143,19 @@ export function costGutter(model: ICellModel, trans: TranslationBundle): Extensi
 
       destroy(): void {
         outputs.changed.disconnect(this.refresh, this);
+        this.turn = -1;
       }
 
       private refresh(): void {
-        // An editor may not be changed while it updates.
-        queueMicrotask(() => this.view.dispatch({ effects: show.of(shownOf(lastRun(model))) }));
+        const turn = ++this.turn;
+        void lastRun(model).then(run => {
+          if (turn === this.turn) {
+            this.view.dispatch({ effects: show.of(shownOf(run)) });
+          }
+        });
       }
+
+      private turn = 0;
     }
   );
   return [
@@ -211,10 +219,10 @@ function shownOf(run: IRun | null): IShown | null {
   return lines.length ? { lines, unit: unitFor('time', longest), longest: Math.max(1, longest) } : null;
 }
 
-const known = new WeakMap<object, IRun | null>();
+const known = new WeakMap<object, Promise<IRun | null>>();
 
 /** The last run among the outputs of a cell; null without one, or if it cannot be read. */
-export function lastRun(model: ICellModel): IRun | null {
+export function lastRun(model: ICellModel): Promise<IRun | null> {
   const { outputs } = model as ICodeCellModel;
   for (let i = outputs.length - 1; i >= 0; i--) {
     const data = outputs.get(i).data[RUN_MIME_TYPE];
@@ -227,12 +235,12 @@ export function lastRun(model: ICellModel): IRun | null {
       return run;
     }
   }
-  return null;
+  return Promise.resolve(null);
 }
 
-function readOrNull(data: unknown): IRun | null {
+async function readOrNull(data: unknown): Promise<IRun | null> {
   try {
-    return readRun(data);
+    return readRun(await unpacked(data));
   } catch (error) {
     // The output below the cell says what is wrong with it.
     if (error instanceof RunError) {
@@ -243,8 +251,8 @@ function readOrNull(data: unknown): IRun | null {
 }
 
 /** Lines of a cell's text that carry a mark of its last run, from 0. */
-export function markedLines(model: ICellModel): number[] {
-  const run = lastRun(model);
+export async function markedLines(model: ICellModel): Promise<number[]> {
+  const run = await lastRun(model);
   if (!run) {
     return [];
   }

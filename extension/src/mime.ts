@@ -4,6 +4,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 
 import { LayoutEngine } from './graph/engine.js';
+import { unpacked } from './packed.js';
 import { GRAPH_MIME_TYPE, PLUGIN, RUN_MIME_TYPE } from './tokens.js';
 import { renderGraph } from './view/graph/graphtab.js';
 import { renderRun } from './view/runview.js';
@@ -13,7 +14,7 @@ import { ENGLISH, type ITexts } from './view/texts.js';
 const engine = new LayoutEngine(() => import('./graph/engine-text.js').then(module => module.ENGINE));
 
 /** Shows a model's data in a node and returns the function that takes it away. */
-type Show = (node: HTMLElement, data: IRenderMime.IMimeModel['data'], texts: ITexts) => () => void;
+type Show = (node: HTMLElement, data: Readonly<Record<string, unknown>>, texts: ITexts) => () => void;
 
 class Output extends Widget implements IRenderMime.IRenderer {
   constructor(
@@ -24,11 +25,15 @@ class Output extends Widget implements IRenderMime.IRenderer {
     this.addClass('tl-RunOutput');
   }
 
-  renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    this.clear();
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const turn = ++this.turn;
     const texts = this.options.translator?.load('tpu_lab') ?? ENGLISH;
-    this.clear = this.view(this.node, model.data, texts);
-    return Promise.resolve();
+    const data = await unpackedParts(model.data);
+    // The output may have changed or gone meanwhile.
+    if (turn === this.turn && !this.isDisposed) {
+      this.clear();
+      this.clear = this.view(this.node, data, texts);
+    }
   }
 
   override dispose(): void {
@@ -39,6 +44,14 @@ class Output extends Widget implements IRenderMime.IRenderer {
   }
 
   private clear = (): void => undefined;
+  private turn = 0;
+}
+
+/** Our parts of an output, unpacked. What cannot be unpacked stands for itself: the view says what is wrong with it. */
+async function unpackedParts(data: IRenderMime.IMimeModel['data']): Promise<Record<string, unknown>> {
+  const types = [RUN_MIME_TYPE, GRAPH_MIME_TYPE].filter(type => data[type] !== undefined);
+  const parts = types.map(async type => [type, await unpacked(data[type]).catch((error: unknown) => error)]);
+  return Object.fromEntries(await Promise.all(parts)) as Record<string, unknown>;
 }
 
 const showRun: Show = (node, data, texts) =>

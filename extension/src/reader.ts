@@ -28,11 +28,14 @@ const SCALARS: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /**
- * The data, checked. Throws RunError for another format, a newer major version, a missing or wrong field. A document of an
+ * The data, checked. An error that stands for the data is thrown as it is. Throws RunError for another format, a newer major version, a missing or wrong field. A document of an
  * older minor version gets the default of each field it lacks.
  */
 export function readDocument(data: unknown, document: IDocument): Record<string, unknown> {
   const { format, version, noun, root } = document;
+  if (data instanceof RunError) {
+    throw data;
+  }
   if (!isObject(data) || data.format !== format) {
     throw new RunError(`This is not a record of a ${noun}.`);
   }

@@ -13,6 +13,7 @@ from ..errors import MissingPackageError, OptionError, one_of
 from ..record.codec import to_data
 from ..record.program import Program
 from . import graph_html, page
+from .packed import packed
 from .program_size import shrink_program
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 GRAPH_FORMAT = "tpu-lab-fusion-graph"
 MIME_TYPE = "application/vnd.tpu-lab.graph+json"
 MAX_BYTES = 2_000_000
-"""Most bytes of JSON that a graph puts into a notebook, all its programs together."""
+"""Most bytes of JSON of a graph in a notebook, all its programs together, before it is packed."""
 FILES = (".html", ".json", ".dot", ".svg", ".png", ".pdf")
 
 
@@ -85,4 +86,4 @@ class FusionGraph:
     def _repr_mimebundle_(self, include: Sequence[str] | None = None, exclude: Sequence[str] | None = None) -> dict[str, Any]:
         first = self.programs[0]
         text = f"FusionGraph: {first.name or 'program'}, " + ", ".join(graph_html.label(program) for program in self.programs)
-        return {"text/plain": text, "text/html": graph_html.fragment(self.programs), MIME_TYPE: self.to_data()}
+        return {"text/plain": text, "text/html": graph_html.fragment(self.programs), MIME_TYPE: packed(self.to_data())}

@@ -9,7 +9,8 @@ from . import theme
 from .markup import Markup, element
 
 FRAME = f"border:1px solid {theme.LINE};border-radius:6px;padding:12px 16px;margin:4px 0;max-width:1100px"
-CELL = "padding:0 10px 0 0;border:0;background:transparent;line-height:20px;vertical-align:top;max-width:none"
+CELL = "padding:2px 10px 2px 0;border:0;vertical-align:top;white-space:nowrap"
+"""Every cell of a table carries it, so it is short: no more than what front ends set on cells themselves."""
 CODE_SPAN = f"{theme.CODE};font-size:12px;background:#8a90991f;border-radius:3px;padding:0 3px;color:inherit"
 
 
@@ -64,15 +65,13 @@ class Column:
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], row_styles: Sequence[str] = ()) -> Markup:
     """A table without boxes. Columns that are empty in every row are left out. Numbers have equal digits widths."""
     used = [i for i in range(len(columns)) if any(row[i] for row in rows)]
-    heading = f"{CELL};font-size:11px;font-weight:600;color:{theme.MUTED};white-space:nowrap;border-bottom:1px solid {theme.LINE}"
+    heading = f"{CELL};font-size:11px;font-weight:600;color:{theme.MUTED};border-bottom:1px solid {theme.LINE}"
     head = [element("th", columns[i].header, style=f"{heading};text-align:{columns[i].align}", scope="col") for i in used]
     body = []
     for n, row in enumerate(rows):
-        cells = [
-            element("td", row[i], style=f"{CELL};text-align:{columns[i].align};white-space:nowrap;{theme.FIGURES};{columns[i].style}") for i in used
-        ]
+        cells = [element("td", row[i], style=";".join(filter(None, [CELL, f"text-align:{columns[i].align}", columns[i].style]))) for i in used]
         body.append(element("tr", *cells, style=f"background:transparent;{row_styles[n] if row_styles else ''}"))
-    style = f"border-collapse:collapse;border:0;margin:0;table-layout:auto;font-size:12px;color:{theme.TEXT}"
+    style = f"border-collapse:collapse;border:0;margin:0;table-layout:auto;font-size:12px;color:{theme.TEXT};{theme.FIGURES}"
     parts = element("thead", element("tr", *head, style="background:transparent")), element("tbody", *body)
     return element("div", element("table", *parts, style=style), style="overflow-x:auto")  # wide tables scroll, not the page
 

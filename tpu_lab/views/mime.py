@@ -11,18 +11,19 @@ from ..record.codec import dumps, to_data
 from ..record.memory import Storages
 from ..record.run import Run
 from . import html, text
+from .packed import packed
 
 MIME_TYPE = "application/vnd.tpu-lab.run+json"
 MAX_BYTES = 400_000
-"""Most bytes of JSON that one run puts into a notebook."""
+"""Most bytes of JSON of one run in a notebook; packed they are a third or less."""
 _HAPPENINGS = 200
 _SAMPLE = 2_000
 
 
 def mime_bundle(run: Run, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """`text/plain`, `text/html` and the record. The record is cut to about `max_bytes`; what was cut is counted in it."""
+    """`text/plain`, `text/html` and the record. The record is cut to about `max_bytes`, what was cut is counted in it, and packed."""
     run = with_findings(run)
-    return {"text/plain": text.summary(run), "text/html": html.run_html(run), MIME_TYPE: to_data(shrink(run, max_bytes))}
+    return {"text/plain": text.summary(run), "text/html": html.run_html(run), MIME_TYPE: packed(to_data(shrink(run, max_bytes)))}
 
 
 def shrink(run: Run, max_bytes: int = MAX_BYTES) -> Run:
