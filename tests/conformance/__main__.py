@@ -17,7 +17,7 @@ from . import report, results
 from .nodes import VARIANTS, Node, all_nodes
 from .pool import Worker
 
-MODES = {"strict": tuple(v for v in VARIANTS if v != "compile"), "compile": ("compile",), "all": VARIANTS}
+MODES = {"strict": tuple(v for v in VARIANTS if v not in ("compile", "fuse")), "compile": ("compile",), "fuse": ("fuse",), "all": VARIANTS}
 PROGRESS_SECONDS = 30
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,19 @@ CPU_KERNEL_MISSING = re.compile(r"not implemented for '|is_contiguous\(memory_fo
 
 class Disagreement(Exception):
     """The device's answer differs."""
+
+
+class Agreement(enum.IntEnum):
+    """How two answers agree, the best first. `UNCOMPARED`: there is nothing to compare."""
+
+    UNCOMPARED = 0
+    SAME = 1
+    """Within OpInfo's tolerance of the CPU's result, or an exception of its type."""
+    EXACT = 2
+    """Within that tolerance of the result in double precision; the CPU's own is farther off."""
+    NEAR = 3
+    """Outside it, and as near to the result in double precision as the CPU's own."""
+    DIFFERENT = 4
 
 
 @dataclass(frozen=True)
@@ -85,30 +99,40 @@ def same(actual: Any, expected: Any, tolerance: Tolerance, where: str, values: b
             raise Disagreement(f"{where}: {actual!r} for {expected!r}") from None
 
 
-def as_near(actual: Any, expected: Any, exact: Any, tolerance: Tolerance) -> bool:
-    """True if every device result is as near to the `exact` ones (double precision) as the CPU's, or within tolerance of them.
+def by_double_precision(actual: Any, expected: Any, exact: Any, tolerance: Tolerance) -> Agreement:
+    """How device results agree with the `exact` ones (double precision) where they are outside the tolerance of the CPU's.
 
     Nearness is the largest error in units of the tolerance at that element.
     """
     if isinstance(expected, torch.Tensor):
         if not actual.shape == expected.shape == exact.shape or actual.dtype != expected.dtype:
-            return False
+            return Agreement.DIFFERENT
         if not (expected.is_floating_point() or expected.is_complex()):
-            return torch.equal(actual.cpu(), expected)
-        rtol, atol = _DEFAULTS.get(expected.dtype, (0.0, 0.0))
-        rtol, atol = tolerance.rtol or rtol, tolerance.atol or atol
-        wide = exact.detach().resolve_conj().resolve_neg()
-        wrong = [((t.detach().cpu().to(wide.dtype) - wide).abs() / (atol + rtol * wide.abs())) for t in (actual, expected)]
-        alike = [t.detach().cpu().to(wide.dtype).isfinite() == wide.isfinite() for t in (actual, expected)]
-        if not alike[0].all() and alike[1].all():
-            return False
-        ours, theirs = (w.nan_to_num(0.0, posinf=0.0).max().item() if w.numel() else 0.0 for w in wrong)
-        return bool(ours <= max(theirs, 1.0))
+            return Agreement.SAME if torch.equal(actual.cpu(), expected) else Agreement.DIFFERENT
+        return _nearness(actual, expected, exact, tolerance)
     if isinstance(expected, dict):
-        return all(as_near(actual[k], expected[k], exact[k], tolerance) for k in expected)
+        return max((by_double_precision(actual[k], expected[k], exact[k], tolerance) for k in expected), default=Agreement.SAME)
     if isinstance(expected, (list, tuple)):
-        return len(exact) == len(expected) and all(as_near(*three, tolerance) for three in zip(actual, expected, exact, strict=True))
-    return bool(actual == expected)
+        if len(exact) != len(expected):
+            return Agreement.DIFFERENT
+        return max((by_double_precision(*three, tolerance) for three in zip(actual, expected, exact, strict=True)), default=Agreement.SAME)
+    return Agreement.SAME if actual == expected else Agreement.DIFFERENT
+
+
+def _nearness(actual: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor, tolerance: Tolerance) -> Agreement:
+    rtol, atol = _DEFAULTS.get(expected.dtype, (0.0, 0.0))
+    rtol, atol = tolerance.rtol or rtol, tolerance.atol or atol
+    wide = exact.detach().resolve_conj().resolve_neg()
+    ours, theirs = (t.detach().cpu().resolve_conj().resolve_neg().to(wide.dtype) for t in (actual, expected))
+    finite = ours.isfinite() & wide.isfinite()
+    alike = torch.isclose(ours, wide, rtol=0, atol=0, equal_nan=True) | torch.isclose(ours, theirs, rtol=0, atol=0, equal_nan=True)
+    if not (finite | alike).all():
+        return Agreement.DIFFERENT
+    errors = [((t - wide).abs() / (atol + rtol * wide.abs()))[finite].nan_to_num(torch.inf) for t in (ours, theirs)]
+    largest, bound = (e.max().item() if e.numel() else 0.0 for e in errors)
+    if largest <= 1:
+        return Agreement.EXACT
+    return Agreement.NEAR if largest <= bound else Agreement.DIFFERENT
 
 
 def _for(tensor: torch.Tensor, bound: float | None) -> float | None:

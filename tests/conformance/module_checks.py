@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from .agreement import Disagreement, as_near, outcome, raised, same, same_error, tolerance_of
+from ..device.fuse.mode import deferring
+from .agreement import Agreement, Disagreement, by_double_precision, outcome, raised, same, same_error, tolerance_of
 from .draws import Draws
 from .nodes import DTYPES, Node, modules, optimizers
 from .operands import Mover, NotForDevice, tensors_of, widened
@@ -18,22 +19,22 @@ STEPS = 3
 """Steps an optimizer takes."""
 
 
-def check_module(node: Node, limit: int | None) -> int:
-    """Checks a module in training and evaluation. Returns how many calls were compared; raises Disagreement at the first that differs."""
-    info, dtype, compared = modules()[node.op], DTYPES[node.dtype], 0
+def check_module(node: Node, limit: int | None) -> list[Agreement]:
+    """Checks a module in training and evaluation. Returns how each call agrees; raises Disagreement at the first that differs."""
+    info, dtype, agreements = modules()[node.op], DTYPES[node.dtype], []
     for training in (True, False) if info.train_and_eval_differ else (True,):
-        found = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=node.variant == "gradients", training=training)
+        found = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=node.variant in ("gradients", "fuse"), training=training)
         for number, given in enumerate(islice(found, limit)):
             if given.forward_input is None:
                 continue
             try:
-                compared += _one_module(info, node.variant, dtype, given, training, f"input {number}{'' if training else ', eval'}")
+                agreements.append(_one_module(info, node.variant, dtype, given, training, f"input {number}{'' if training else ', eval'}"))
             except NotForDevice:
                 continue
-    return compared
+    return agreements
 
 
-def _one_module(info: Any, variant: str, dtype: torch.dtype, given: Any, training: bool, label: str) -> bool:
+def _one_module(info: Any, variant: str, dtype: torch.dtype, given: Any, training: bool, label: str) -> Agreement:
     torch.manual_seed(0)
     built = info.module_cls(*given.constructor_input.args, **given.constructor_input.kwargs)
     arguments = (given.forward_input.args, given.forward_input.kwargs)
@@ -47,21 +48,28 @@ def _one_module(info: Any, variant: str, dtype: torch.dtype, given: Any, trainin
     actual = outcome(lambda: _run_module(twin, there, variant))
     if expected.error is not None:
         same_error(actual, expected.error, label)
-        return True
+        return Agreement.SAME
     if actual.error is not None:
         raise raised(actual.error, label)
     try:
         same(actual.value, expected.value, tolerance_of(info, dtype), label, values=not draws.happened)
     except Disagreement:
         exact = outcome(lambda: _run_module(wide, widened(Mover("cpu")(arguments)), variant))
-        if exact.error is not None or not as_near(actual.value, expected.value, exact.value, tolerance_of(info, dtype)):
+        if exact.error is not None:
             raise
-    return True
+        agreement = by_double_precision(actual.value, expected.value, exact.value, tolerance_of(info, dtype))
+        if agreement is Agreement.DIFFERENT:
+            raise
+        return agreement
+    return Agreement.SAME
 
 
 def _run_module(module: Any, arguments: Any, variant: str) -> Any:
-    """What a module returns and what it keeps; with gradients, those of its parameters and inputs."""
+    """What a module returns and what it keeps; with gradients (and deferred), those of its parameters and inputs."""
     call: Callable[..., Any] = module
+    if variant == "fuse":
+        with deferring():
+            return _run_module(module, arguments, "gradients")
     if variant == "compile":
         torch._dynamo.reset()
         call = torch.compile(module, backend="tpu", dynamic=False)
@@ -77,9 +85,9 @@ def _run_module(module: Any, arguments: Any, variant: str) -> Any:
     return found
 
 
-def check_optimizer(node: Node, limit: int | None) -> int:
+def check_optimizer(node: Node, limit: int | None) -> list[Agreement]:
     """Checks an optimizer with each implementation it has; see `check_module`."""
-    info, dtype, compared = optimizers()[node.op], DTYPES[node.dtype], 0
+    info, dtype, agreements = optimizers()[node.op], DTYPES[node.dtype], []
     implementations: list[dict[str, bool]] = [{"foreach": False}] if "foreach" in info.supported_impls else [{}]
     implementations += [{name: True} for name in ("foreach", "fused") if name in info.supported_impls]
     for number, given in enumerate(islice(info.optim_inputs_func(device="cpu", dtype=dtype), limit)):
@@ -97,8 +105,8 @@ def check_optimizer(node: Node, limit: int | None) -> int:
             if actual.error is not None:
                 raise raised(actual.error, label)
             same(actual.value, expected.value, tolerance_of(info, dtype), label)
-            compared += 1
-    return compared
+            agreements.append(Agreement.SAME)
+    return agreements
 
 
 def _train(info: Any, settings: dict[str, Any], dtype: torch.dtype, device: str) -> Any:

@@ -22,8 +22,9 @@ DTYPES: dict[str, torch.dtype] = {
 NO_DTYPE = "any"
 """The dtype of a node whose samples choose their own."""
 COMPILED_DTYPES = ("float32", "bfloat16", "int64", "bool")
+"""Dtypes of the variants `compile` and `fuse`."""
 FOREACH_DATABASES = ("foreach_unary_op_db", "foreach_binary_op_db", "foreach_pointwise_op_db", "foreach_reduce_op_db", "foreach_other_op_db")
-VARIANTS = ("functional", "inplace", "out", "noncontiguous", "conj", "neg", "gradients", "gradgrad", "errors", "compile")
+VARIANTS = ("functional", "inplace", "out", "noncontiguous", "conj", "neg", "gradients", "gradgrad", "errors", "compile", "fuse")
 
 
 @dataclass(frozen=True, order=True)
@@ -77,6 +78,7 @@ def all_nodes() -> Iterator[Node]:
                 yield Node(name, "gradients", dtype)
                 if dtype in COMPILED_DTYPES:
                     yield Node(name, "compile", dtype)
+                    yield Node(name, "fuse", dtype)
     for name in optimizers():
         yield from (Node(name, "functional", dtype) for dtype in ("float32", "float64"))
 
@@ -98,6 +100,7 @@ def _of_operator(name: str, op: Any) -> Iterator[Node]:
             "gradients": differentiable,
             "gradgrad": differentiable and op.supports_gradgrad,
             "compile": dtype_name in COMPILED_DTYPES,
+            "fuse": dtype_name in COMPILED_DTYPES,
         }
         yield from (Node(name, variant, dtype_name) for variant, there in wanted.items() if there)
     if op.error_inputs_func is not None:

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch.testing._internal.common_utils import noncontiguous_like
 
-from .agreement import CPU_KERNEL_MISSING, Disagreement, Outcome, as_near, outcome, raised, same, same_error, tolerance_of
+from ..device.fuse.mode import deferring
+from .agreement import CPU_KERNEL_MISSING, Agreement, Disagreement, Outcome, by_double_precision, outcome, raised, same, same_error, tolerance_of
 from .draws import Draws
 from .nodes import DTYPES, Node, operators
 from .operands import Mover, NotForDevice, as_conjugate, as_negative, each_tensor, tensors_of, widened
@@ -94,20 +95,20 @@ def _by_the_values_chosen(name: str, given: Any) -> Callable[[Any], Any]:
     return lambda result: chosen(result) if isinstance(result, torch.Tensor) else [result[0], chosen(result[1])]
 
 
-def check(node: Node, limit: int | None) -> int:
-    """Checks a node on at most `limit` samples of it. Returns how many were compared; raises Disagreement at the first that differs."""
+def check(node: Node, limit: int | None) -> list[Agreement]:
+    """Checks a node on at most `limit` samples of it. Returns how each agrees; raises Disagreement at the first that differs."""
     op = operators()[node.op]
     if node.variant == "errors":
         return _errors(op, limit)
     dtype = DTYPES[node.dtype]
-    compared = 0
+    found = []
     with_grad = node.variant in ("gradients", "gradgrad")
     for sample in samples_of(op, dtype, limit, with_grad):
         try:
-            compared += _CHECKS[node.variant](op, dtype, sample)
+            found.append(_CHECKS[node.variant](op, dtype, sample))
         except NotForDevice:
             continue
-    return compared
+    return found
 
 
 def _run(function: Callable[..., Any], sample: Sample) -> tuple[Outcome, bool]:
@@ -117,8 +118,8 @@ def _run(function: Callable[..., Any], sample: Sample) -> tuple[Outcome, bool]:
     return result, draws.happened
 
 
-def _compare_call(op: Any, dtype: torch.dtype, sample: Sample, on_cpu: Callable[..., Any], on_device: Callable[..., Any]) -> bool:
-    """One call on both; False where the CPU only lacks the kernel."""
+def _compare_call(op: Any, dtype: torch.dtype, sample: Sample, on_cpu: Callable[..., Any], on_device: Callable[..., Any]) -> Agreement:
+    """One call on both; nothing to compare where the CPU only lacks the kernel."""
     there = sample.on("tpu")
     expected, random = _run(on_cpu, sample.on("cpu"))
     actual = outcome(lambda: sample_settled(there.call(on_device)))
@@ -137,16 +138,16 @@ def sample_settled(result: Any) -> Any:
 
 def settle(
     op: Any, dtype: torch.dtype, sample: Sample, expected: Outcome, actual: Outcome, values: bool = True, exact: Callable[[], Any] | None = None
-) -> bool:
-    """Compares two outcomes of a sample.
+) -> Agreement:
+    """Compares two outcomes of a sample. Raises Disagreement where they differ.
 
-    Results outside the tolerance agree still if the device's are as near to those in double precision, which `exact` gives.
+    Results outside the tolerance of the CPU's are held against those in double precision, which `exact` gives.
     """
     if expected.error is not None:
         if CPU_KERNEL_MISSING.search(str(expected.error)):
-            return False
+            return Agreement.UNCOMPARED
         same_error(actual, expected.error, sample.label)
-        return True
+        return Agreement.SAME
     if actual.error is not None:
         raise raised(actual.error, sample.label)
     ours, theirs, tolerance = sample.comparable(actual.value), sample.comparable(expected.value), tolerance_of(op, dtype)
@@ -156,28 +157,30 @@ def settle(
         if exact is None or dtype not in _ROUNDED:
             raise
         reference = outcome(exact)
-        if reference.error is not None or not as_near(ours, theirs, reference.value, tolerance):
+        agreement = Agreement.DIFFERENT if reference.error is not None else by_double_precision(ours, theirs, reference.value, tolerance)
+        if agreement is Agreement.DIFFERENT:
             raise
-    return True
+        return agreement
+    return Agreement.SAME
 
 
-def _functional(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
+def _functional(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
     return _compare_call(op, dtype, sample, op, op)
 
 
-def _noncontiguous(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
+def _noncontiguous(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
     return _functional(op, dtype, sample.each(lambda t: noncontiguous_like(t) if t.layout == torch.strided else t))
 
 
-def _conj(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
+def _conj(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
     return _functional(op, dtype, sample.each(as_conjugate))
 
 
-def _neg(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
+def _neg(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
     return _functional(op, dtype, sample.each(as_negative))
 
 
-def _inplace(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
+def _inplace(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
     """The in-place form gives its result and leaves it in the operand."""
     inplace = op.get_inplace()
 
@@ -209,13 +212,13 @@ _TARGETS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def _out(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
+def _out(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
     """`out=` with a target of the right kind, which keeps its strides, and with four others."""
     expected, random = _run(op, sample.on("cpu"))
     if expected.error is not None or not tensors_of(expected.value) or any(not isinstance(t, torch.Tensor) for t in _as_tuple(expected.value)):
-        return False
+        return Agreement.UNCOMPARED
     values = not random and op.name not in UNDEFINED_VALUES
-    found = False
+    found = Agreement.UNCOMPARED
     for label, make in _TARGETS.items():
         if label == "wrong shape" and any(t.numel() == 0 for t in tensors_of(expected.value)):
             continue  # some of the CPU's kernels look at the number of elements only
@@ -234,7 +237,7 @@ def _out(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
             there = here.on("tpu")
             actual = outcome(lambda there=there: sample_settled(there.call(into)))
         exact = (lambda: (sample.comparable(sample.wide().call(op)),) * 2) if label != "wrong dtype" else None
-        found |= settle(op, dtype, here, wanted, actual, values, exact)
+        found = max(found, settle(op, dtype, here, wanted, actual, values, exact))
         if label in ("right", "noncontiguous") and wanted.error is None:
             ours, theirs, before = ([t.stride() for t in tensors_of(given)] for given in (there.named["out"], twin.named["out"], target))
             if theirs == before != ours:
@@ -271,7 +274,7 @@ def derivatives(function: Callable[..., Any], sample: Sample, order: int) -> Any
     return gradients
 
 
-def _gradients(op: Any, dtype: torch.dtype, sample: Sample, order: int = 1) -> bool:
+def _gradients(op: Any, dtype: torch.dtype, sample: Sample, order: int = 1) -> Agreement:
     here, there = sample.on("cpu"), sample.on("tpu")
     with Draws() as draws:
         expected = outcome(lambda: derivatives(op, here, order))
@@ -280,19 +283,30 @@ def _gradients(op: Any, dtype: torch.dtype, sample: Sample, order: int = 1) -> b
     return settle(op, dtype, plain, expected, actual, not draws.happened, lambda: derivatives(op, sample.wide(), order))
 
 
-def _gradgrad(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
+def _gradgrad(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
     return _gradients(op, dtype, sample, 2)
 
 
-def _compile(op: Any, dtype: torch.dtype, sample: Sample) -> bool:
+def _compile(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
     torch._dynamo.reset()
     compiled = torch.compile(lambda *operands, **named: op.op(*operands, **named), backend="tpu", dynamic=False)
     return _compare_call(op, dtype, sample, op, compiled)
 
 
-def _errors(op: Any, limit: int | None) -> int:
+def _fuse(op: Any, dtype: torch.dtype, sample: Sample) -> Agreement:
+    """The operator in one cluster with what makes its operands and what uses its results."""
+
+    def between(*operands: Any, **named: Any) -> Any:
+        with deferring():
+            operands, named = each_tensor(torch.clone, (operands, named))
+            return sample_settled(each_tensor(torch.clone, op(*operands, **named)))
+
+    return _compare_call(op, dtype, sample, op, between)
+
+
+def _errors(op: Any, limit: int | None) -> list[Agreement]:
     """Each error input raises what it raises on the CPU."""
-    compared = 0
+    found = []
     for number, given in enumerate(islice(op.error_inputs("cpu"), limit)):
         sample = _sample(given.sample_input, f"error {number}")
         try:
@@ -306,11 +320,11 @@ def _errors(op: Any, limit: int | None) -> int:
         if expected.error is None or CPU_KERNEL_MISSING.search(str(expected.error)):
             continue
         same_error(actual, expected.error, sample.label)
-        compared += 1
-    return compared
+        found.append(Agreement.SAME)
+    return found
 
 
-_CHECKS: dict[str, Callable[[Any, torch.dtype, Sample], bool]] = {
+_CHECKS: dict[str, Callable[[Any, torch.dtype, Sample], Agreement]] = {
     "functional": _functional,
     "noncontiguous": _noncontiguous,
     "conj": _conj,
@@ -320,6 +334,7 @@ _CHECKS: dict[str, Callable[[Any, torch.dtype, Sample], bool]] = {
     "gradients": _gradients,
     "gradgrad": _gradgrad,
     "compile": _compile,
+    "fuse": _fuse,
 }
 
 __all__ = ["Disagreement", "Sample", "check", "derivatives"]

@@ -56,7 +56,7 @@ class Declared:
 
 def judged(entry: dict[str, Any], declared: Declared) -> dict[str, Any]:
     """An entry as the data file has it: a declared node that failed is `declared`; one that passed has failed the suite."""
-    kept = {k: entry[k] for k in ("status", "compared", "reason", "fallbacks", "samples") if k in entry}
+    kept = {k: entry[k] for k in ("status", "compared", "exact", "near", "reason", "fallbacks", "samples") if k in entry}
     reason = declared.reason(entry["node"])
     if entry["status"] == "none":
         return {"status": "skipped", "reason": "no sample that the CPU runs and the device takes", "samples": entry["samples"]}

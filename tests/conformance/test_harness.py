@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from . import report, results
-from .agreement import Disagreement, Outcome, Tolerance, as_near, same, same_error
+from .agreement import Agreement, Disagreement, Outcome, Tolerance, by_double_precision, same, same_error
 from .nodes import Node, all_nodes
 from .operands import Mover, as_conjugate, as_negative
 from .pool import Worker
@@ -45,9 +45,16 @@ def test_random_results_count_by_shape_and_dtype() -> None:
 
 def test_nearness_is_judged_by_double_precision() -> None:
     exact = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    assert as_near(ONE + 1e-4, ONE + 2e-4, exact, Tolerance())
-    assert not as_near(ONE + 2e-4, ONE + 1e-4, exact, Tolerance())
-    assert not as_near(torch.tensor([torch.inf, 2.0]), ONE + 1e-3, exact, Tolerance())
+    for actual, expected, agreement in (
+        (ONE, ONE + 2e-4, Agreement.EXACT),
+        (ONE + 1e-4, ONE + 2e-4, Agreement.NEAR),
+        (ONE + 2e-4, ONE + 1e-4, Agreement.DIFFERENT),
+        (torch.tensor([torch.inf, 2.0]), ONE + 1e-3, Agreement.DIFFERENT),
+        (torch.tensor([torch.nan, 2.0]), torch.tensor([torch.nan, 2.0]), Agreement.EXACT),
+        (torch.tensor([1, 2]), torch.tensor([1, 3]), Agreement.DIFFERENT),
+    ):
+        assert by_double_precision(actual, expected, exact, Tolerance()) is agreement
+    assert by_double_precision([ONE, ONE + 1e-4], [ONE, ONE + 2e-4], [exact, exact], Tolerance()) is Agreement.NEAR
 
 
 def test_types_of_exceptions() -> None:

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 
+_WAYS = ("xla", "host", "view", "fallback", "copy")
+"""Kinds of programs that are one overload, not a graph or a cluster of them."""
+
+
 class Witness:
     """Notes for each overload how it ran (`kinds`), which fell back since `begin` (`fallbacks`) and how many programs were compiled."""
 
@@ -21,7 +25,8 @@ class Witness:
         self.fallbacks = set()
 
     def op(self, program: Any, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        self.kinds.setdefault(program.op, set()).add(program.kind)
+        if program.kind in _WAYS:
+            self.kinds.setdefault(program.op, set()).add(program.kind)
 
     def compiled(self, program: Any, seconds: float, cache: str) -> None:
         self.programs += 1
@@ -36,6 +41,9 @@ class Witness:
         """Of no interest here."""
 
     def sync(self, reason: str, nbytes: int, start_ns: int, end_ns: int) -> None:
+        """Of no interest here."""
+
+    def flushed(self, told: Any) -> None:
         """Of no interest here."""
 
     def failed(self, op: str, error: BaseException) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 import zlib
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import torch
 import tpu_lab  # noqa: F401  registers the device
 from tpu_lab.device import events, host_first
 
-from .agreement import Disagreement
+from .agreement import Agreement, Disagreement
 from .module_checks import check_module, check_optimizer
 from .nodes import Node
 from .operator_checks import check
@@ -45,8 +46,10 @@ def examine(node: Node, limit: int | None, witness: Witness) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compared = function(node, limit)
+            counts = Counter(function(node, limit))
+        compared = counts.total() - counts[Agreement.UNCOMPARED]
         entry |= {"status": "pass" if compared else "none", "compared": compared}
+        entry |= {kind.name.lower(): counts[kind] for kind in (Agreement.EXACT, Agreement.NEAR) if counts[kind]}
     except Disagreement as error:
         entry |= {"status": "fail", "reason": str(error)[:400]}
     except Exception as error:  # of OpInfo's own sampling, or the harness: counted as a fault until it is looked at

@@ -70,9 +70,38 @@ def _lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     return solution.squeeze(-1) if vector else solution, nothing, kept.sum(-1), nothing
 
 
+def _pinv(self: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False) -> Tensor:
+    """`linalg_pinv.atol_rtol_tensor`: singular values (of a Hermitian matrix: eigenvalues) up to `max(atol, rtol * largest)` count as zero.
+
+    Where neither is given, or `atol` is zero, `rtol` is the dtype's eps times the longer side.
+    """
+    m, n = self.shape[-2:]
+    if self.numel() == 0:
+        return self.new_empty((*self.shape[:-2], n, m))
+    if hermitian:
+        values, V = aten._linalg_eigh.default(self, "L", True)
+        sizes, U = values.abs(), V
+    else:
+        U, values, Vh = aten._linalg_svd.default(self, False, True)
+        sizes, V = values, Vh.mH
+    usual = torch.finfo(values.dtype).eps * max(m, n)
+    limit = sizes.amax(-1, keepdim=True)
+    if rtol is not None:
+        limit = limit * rtol.unsqueeze(-1)
+    elif atol is not None:
+        limit = limit * torch.where(atol > 0, 0.0, usual).unsqueeze(-1)
+    else:
+        limit = limit * usual
+    if atol is not None:
+        limit = torch.maximum(limit, atol.unsqueeze(-1).to(limit.dtype))
+    inverse = torch.where(sizes > limit, 1 / values, torch.zeros_like(values)).to(self.dtype)
+    return V @ (inverse.unsqueeze(-1) * U.mH)
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_det.default: _det,
     aten._linalg_slogdet.default: _slogdet,
     aten.linalg_lstsq.default: _lstsq,
+    aten.linalg_pinv.atol_rtol_tensor: _pinv,
 }
 """Overload, then what it is in other operators; for `decompose.decomposition_table`."""
