@@ -33,6 +33,9 @@ REFUSED: list[Callable[[str], Any]] = [
     lambda d: torch.ones(3, 3, device=d).index_select(0, torch.zeros(1, 1, dtype=torch.int64, device=d)),
     lambda d: torch.ones(3, dtype=torch.uint8, device=d).__setitem__(0, 300),
     lambda d: torch.ones(3, device=d).__setitem__(0, 1j),
+    lambda d: torch.linalg.cross(torch.ones(2, 3, device=d).long(), torch.ones(2, 3, device=d).long(), out=torch.ones(2, 3, device=d)),
+    lambda d: torch.conj_physical(torch.ones(3, device=d).long(), out=torch.ones(3, device=d)),
+    lambda d: torch.cummax(torch.ones(3, device=d).long(), 0, out=(torch.ones(3, device=d), torch.ones(3, device=d).long())),
 ]
 TAKEN: list[Callable[[str], Any]] = [
     lambda d: F.gelu(torch.ones(3, dtype=torch.bfloat16, device=d)),

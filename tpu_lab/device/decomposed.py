@@ -39,6 +39,7 @@ def run_decomposed(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def _through_functional(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An `out=` form as its functional form, whose results are written into the targets (resized and cast as torch does)."""
+    _refuse_dtypes(plan, args, kwargs)
     given = {a.name: args[i] if i < len(args) else kwargs.get(a.name, a.default) for i, a in enumerate(plan.arguments)}
     wanted = plan_for(plan.functional).arguments
     positional = tuple(given[a.name] for a in wanted if not a.keyword_only)
@@ -52,6 +53,14 @@ def _through_functional(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any
     for target, value in zip(flat, fresh, strict=True):
         target.copy_(value)
     return targets[0] if plan.return_count == 1 else tuple(targets)
+
+
+def _refuse_dtypes(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuses, as torch does, the targets' dtypes: once for each kind of call."""
+    call = split(plan, args, kwargs)
+    if call.key not in plan.programs:
+        dtype_trial.refuse_unsupported_dtypes(plan, call)
+        plan.programs[call.key] = _NO_WAY
 
 
 def _find_way(plan: Plan, call: Call) -> Any:

@@ -55,6 +55,10 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (aten.native_layer_norm.default, (matrix(2, 4), [4], matrix(4), None, 1e-5), {}),
     (aten.matmul.default, (matrix(2, 3), matrix(3, 4)), {}),
     (aten.outer.default, (matrix(3), matrix(2)), {}),
+    (aten.linalg_pinv.atol_rtol_tensor, (matrix(2, 4, 3),), {}),
+    (aten.linalg_pinv.atol_rtol_tensor, (matrix(3, 3) + matrix(3, 3).T,), {"hermitian": True, "rtol": torch.tensor(0.1)}),
+    (aten.linalg_pinv.atol_rtol_tensor, (matrix(2, 2, 3),), {"atol": torch.tensor([0.0, 2.5], dtype=torch.float64)}),
+    (aten.linalg_pinv.atol_rtol_tensor, (torch.zeros(0, 3),), {}),
 ]
 
 
