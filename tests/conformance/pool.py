@@ -14,6 +14,8 @@ from typing import Any
 from .results import JOURNAL
 
 START_SECONDS = 120
+SUSPENDED_SECONDS = 5
+"""A gap between two looks at a worker that means that nothing ran."""
 
 
 class Worker:
@@ -23,7 +25,7 @@ class Worker:
         self.number, self.samples, self.timeout = number, samples, timeout
         self.process: subprocess.Popen[str] | None = None
         self.node: str | None = None
-        self.deadline = 0.0
+        self.deadline = self.looked = 0.0
         self.pipe = -1
         self.pending = b""
 
@@ -40,7 +42,8 @@ class Worker:
             log.close()
             self.pipe, self.pending = reader, b""
         assert self.process.stdin is not None
-        self.node, self.deadline = node, time.monotonic() + self.timeout + (START_SECONDS if fresh else 0)
+        self.node, self.looked = node, time.monotonic()
+        self.deadline = self.looked + self.timeout + (START_SECONDS if fresh else 0)
         with contextlib.suppress(BrokenPipeError):  # it died: `answer` sees the end of its results
             self.process.stdin.write(node + "\n")
             self.process.stdin.flush()
@@ -61,7 +64,11 @@ class Worker:
             if entry.pop("last"):
                 self.end()
             return entry
-        if time.monotonic() > self.deadline:
+        now = time.monotonic()
+        if now - self.looked > SUSPENDED_SECONDS:  # the whole run was stopped (Ctrl-Z, a laptop that slept): that time does not count
+            self.deadline += now - self.looked
+        self.looked = now
+        if now > self.deadline:
             return self._lost(f"no answer within {self.timeout:.0f} s")
         return None
 

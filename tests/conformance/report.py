@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from . import results
+from .nodes import Node
 
 REPORT = results.ROOT / "docs" / "operators.md"
 LISTED = 400
@@ -25,8 +26,8 @@ def render(data: dict[str, Any], declared: results.Declared) -> str:
         "",
         "Written by `make conformance`; do not edit. What PyTorch's own databases of samples describe (`op_db`, the foreach databases,",
         "`module_db`, `optim_db`), on the device `tpu` against PyTorch on the CPU. A node is one operator in one variant with one dtype; a node",
-        "none of whose samples the CPU can run is not counted. Tolerances are OpInfo's; a result outside them agrees if it is as near to the",
-        "result in double precision as the CPU's own. A random result is compared in shape and dtype.",
+        "none of whose samples the CPU can run is not counted. Tolerances are OpInfo's; where both round, the result in double precision decides",
+        "(see Agreement by double precision). A random result is compared in shape and dtype.",
         "",
         f"Last run {made['date']} with torch {made['torch']}, jax {made['jax']}. Nodes by setting: "
         + ", ".join(f"{n} with {s}" for s, n in settings.most_common())
@@ -41,7 +42,7 @@ def render(data: dict[str, Any], declared: results.Declared) -> str:
             lines.append(_row(name, counts))
             everything += counts
         lines += [_row("all", everything), ""]
-    lines += _declared(data, declared) + _fallbacks(data, declared) + _failing(data)
+    lines += _declared(data, declared) + _fallbacks(data, declared) + _precision(data) + _failing(data)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -62,8 +63,34 @@ def _declared(data: dict[str, Any], declared: results.Declared) -> list[str]:
 
 def _fallbacks(data: dict[str, Any], declared: results.Declared) -> list[str]:
     seen = Counter(f for e in data["nodes"].values() for f in e.get("fallbacks", ()))
-    lines = ["## Overloads that ran on the CPU", "", "| overload | nodes | reason |", "|---|---|---|"]
-    return [*lines, *(f"| `{name}` | {n} | {declared.fallbacks.get(name, 'not declared')} |" for name, n in seen.most_common()), ""]
+    lines = ["## Overloads without an XLA program", "", "One that gets one, or falls back without standing here, fails the suite."]
+    lines += ["", "| overloads | reason |", "|---|---|"]
+    groups: dict[str, list[str]] = {}
+    for name in sorted({*declared.fallbacks, *seen}):
+        groups.setdefault(declared.fallbacks.get(name, "not declared"), []).append(name)
+    return [*lines, *(f"| {', '.join(f'`{n}`' for n in names)} | {reason} |" for reason, names in groups.items()), ""]
+
+
+def _precision(data: dict[str, Any]) -> list[str]:
+    """The passing nodes of which a sample is outside the tolerance of the CPU's result."""
+    passed = {Node.of(key): e for key, e in data["nodes"].items() if e["status"] == "pass"}
+    lines = [
+        "## Agreement by double precision",
+        "",
+        "Passing nodes with a sample that is outside OpInfo's tolerance of the CPU's result: within the same tolerance of the result in double",
+        "precision, from which the CPU's is farther off; or outside that too, with an error that is not larger than the CPU's own.",
+        "",
+        "| variant | nodes within tolerance of double precision | nodes as near to it as the CPU |",
+        "|---|---|---|",
+    ]
+    for variant in sorted({node.variant for node in passed}):
+        mine = [e for node, e in passed.items() if node.variant == variant]
+        exact, near = (sum(bool(e.get(kind)) for e in mine) for kind in ("exact", "near"))
+        if exact or near:
+            lines.append(f"| {variant} | {exact} | {near} |")
+    operators = Counter(node.op for node, e in passed.items() if e.get("near"))
+    named = ", ".join(f"`{op}` {n}" for op, n in sorted(operators.items()))
+    return [*lines, "", f"As near as the CPU: {named or 'none'}.", ""]
 
 
 def _failing(data: dict[str, Any]) -> list[str]:

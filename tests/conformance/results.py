@@ -35,9 +35,10 @@ def read_journal(path: Path = JOURNAL) -> dict[str, dict[str, Any]]:
 
 
 class Declared:
-    """What is known to differ or to fall back, with reasons.
+    """What is known to differ or to run on the host, with reasons.
 
-    `nodes`: by `op|variant|dtype`, where each part may be `*` or several names with commas between; `fallbacks`: by overload.
+    `nodes`: by `op|variant|dtype`, where each part may be `*` or several names with commas between; `fallbacks`: overloads that have no
+    XLA program.
     """
 
     def __init__(self, path: Path = DECLARED) -> None:
@@ -47,15 +48,16 @@ class Declared:
 
     def reason(self, node: str) -> str | None:
         """Why a node is expected to fail; None where it has to pass."""
-        parts = node.split("|")
-        for pattern, reason in self.nodes.items():
-            if all(part in wanted.split(",") or wanted == "*" for part, wanted in zip(parts, pattern.split("|"), strict=True)):
-                return reason
-        return None
+        return next((reason for pattern, reason in self.nodes.items() if fits(node, pattern)), None)
+
+
+def fits(node: str, pattern: str) -> bool:
+    """True if a pattern of `Declared.nodes` takes in a node."""
+    return all(part in wanted.split(",") or wanted == "*" for part, wanted in zip(node.split("|"), pattern.split("|"), strict=True))
 
 
 def judged(entry: dict[str, Any], declared: Declared) -> dict[str, Any]:
-    """An entry as the data file has it: a declared node that failed is `declared`; one that passed has failed the suite."""
+    """An entry as the data file has it: a declared node that failed is `declared`; one that passed, or fell back undeclared, has failed the suite."""
     kept = {k: entry[k] for k in ("status", "compared", "exact", "near", "reason", "fallbacks", "samples") if k in entry}
     reason = declared.reason(entry["node"])
     if entry["status"] == "none":
@@ -64,6 +66,9 @@ def judged(entry: dict[str, Any], declared: Declared) -> dict[str, Any]:
         return {**kept, "status": "declared", "reason": reason}
     if reason is not None and entry["status"] == "pass":
         return {**kept, "status": "fail", "reason": f"declared to fail ({reason}), and passes: take it off the list"}
+    undeclared = [op for op in entry.get("fallbacks", ()) if op not in declared.fallbacks]
+    if undeclared and entry["status"] == "pass":
+        return {**kept, "status": "fail", "reason": f"fell back to the CPU, which is not declared: {', '.join(undeclared)}"}
     return kept
 
 

@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 import torch
 
+from tpu_lab.device.ways import cpu_overloads, way_of
+
 from . import report, results
 from .agreement import Agreement, Disagreement, Outcome, Tolerance, by_double_precision, same, same_error
 from .nodes import Node, all_nodes
 from .operands import Mover, as_conjugate, as_negative
 from .pool import Worker
+from .witness import Witness
+from .worker import examine
 
 ONE = torch.tensor([1.0, 2.0])
 
@@ -83,6 +87,23 @@ def test_declared_nodes(tmp_path: Path) -> None:
     failed, passed = ({"node": "a|out|int8", "status": status, "reason": "differs"} for status in ("fail", "pass"))
     assert results.judged(failed, declared)["status"] == "declared"
     assert results.judged(passed, declared)["status"] == "fail"
+    fell = {"node": "b|functional|int8", "status": "pass", "fallbacks": ["aten.b.default"]}
+    assert results.judged(fell, declared)["status"] == "fail"
+
+
+def test_overloads_without_a_program_are_declared_and_only_those() -> None:
+    """One that got a lowering has to leave the list."""
+    without = {f"aten.{op._schema.name[6:]}.{op._overloadname}" for op in cpu_overloads() if way_of(op) in ("host", "fallback")}
+    assert without == results.Declared().fallbacks.keys()
+
+
+def test_declared_nodes_still_differ() -> None:
+    """The first node of each declaration that has samples; `make conformance` looks at all of them."""
+    declared, keys = results.Declared(), sorted(node.key for node in all_nodes())
+    for pattern in declared.nodes:
+        entries = (examine(Node.of(key), 2, Witness()) for key in keys if results.fits(key, pattern))
+        first = next(entry for entry in entries if entry["status"] != "none")
+        assert first["status"] == "fail", f"{first['node']} passes: take it off declared.json"
 
 
 def test_a_journal_survives_a_line_cut_off(tmp_path: Path) -> None:

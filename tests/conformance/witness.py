@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-
 _WAYS = ("xla", "host", "view", "fallback", "copy")
 """Kinds of programs that are one overload, not a graph or a cluster of them."""
 

@@ -18,6 +18,8 @@ def test_products_with_scales() -> None:
     check("_scaled_mm", a, b, torch.tensor(2.0), torch.tensor(0.5), out_dtype=torch.bfloat16)
     check("_scaled_mm", a, b, torch.tensor(2.0), torch.tensor(0.5), bias=R(16), out_dtype=torch.float32)
     check("_scaled_mm", a, b, torch.rand(16, 1), torch.rand(1, 16), out_dtype=torch.float32)
+    check("_scaled_mm_v2", a, b, [torch.tensor(2.0)], [0], [], [torch.tensor(0.5)], [0], [], None, torch.bfloat16)
+    check("_scaled_mm_v2", a, b, [torch.rand(16, 1)], [1], [], [torch.rand(1, 16)], [1], [], R(16), torch.float32)
 
 
 def test_masked_softmax() -> None:

@@ -119,7 +119,10 @@ def functional_twin(op: Any) -> tuple[Any, tuple[str, ...]]:
     packet_name = base if out else base.removesuffix("_")
     if not out and packet_name == base:
         return None, out
-    packets = [getattr(namespace, name, None) for name in (packet_name, packet_name + "_functional")]
+    packets = [
+        getattr(namespace, name, None)
+        for name in (packet_name, packet_name + "_functional", *([f"_{packet_name}"] if base.endswith("_backward") else []))
+    ]
     wanted = [(a.name, _bare(a)) for a in schema.arguments if a.name not in out]
     for candidate in (getattr(packet, overload) for packet in packets if packet is not None for overload in packet.overloads()):
         arguments = candidate._schema.arguments

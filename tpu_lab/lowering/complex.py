@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from .promotion import cast, default_float, is_complex, is_floating
@@ -83,4 +84,11 @@ def on_its_side(function: Callable[[Array], Array], odd_real: bool, mirrored: bo
 def power(base: Array, exponent: Array) -> Array:
     """base ** exponent of complex arrays of one shape, with the powers of zero that XLA leaves NaN."""
     of_zero = jnp.where(exponent == 0, 1, jnp.where(lax.real(exponent) > 0, 0, math.nan))
-    return jnp.where(base == 0, of_zero, lax.pow(base, exponent))
+    found = lax.platform_dependent(base, exponent, cpu=_power_in_double, default=lax.pow)
+    return jnp.where(base == 0, of_zero, found)
+
+
+def _power_in_double(base: Array, exponent: Array) -> Array:
+    """The power computed in complex128: in complex64 the rounding of the logarithm grows with the exponent. A TPU has no such type."""
+    wide = np.dtype(np.complex128)
+    return lax.pow(base.astype(wide), exponent.astype(wide)).astype(base.dtype)

@@ -8,6 +8,8 @@ that platform only: other targets get the plain `dot_general`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 import numpy as np
 import torch
@@ -202,3 +204,31 @@ def scaled_mm(
     if scale_result is not None and out_dtype is not None and out_dtype.itemsize == 1:
         found = found * scale_result
     return cast(found, self.dtype if out_dtype is None else to_jax(out_dtype))
+
+
+_BY_TENSOR, _BY_ROW = 0, 1
+"""`torch.nn.functional.ScalingType`."""
+
+
+@lowering("_scaled_mm_v2")
+def scaled_mm_v2(
+    self: Array,
+    mat2: Array,
+    scale_a: list[Array],
+    recipe_a: Sequence[int],
+    swizzle_a: Sequence[int],
+    scale_b: list[Array],
+    recipe_b: Sequence[int],
+    swizzle_b: Sequence[int],
+    bias: Array | None,
+    out_dtype: torch.dtype | None,
+    contraction_dim: Sequence[int],
+    use_fast_accum: bool,
+) -> Array:
+    """`scaled_mm` with the kind of its scales stated. Raises NotImplementedError for scales of blocks."""
+    kinds = {*recipe_a, *recipe_b}
+    if not kinds <= {_BY_TENSOR, _BY_ROW} or any(swizzle_a) or any(swizzle_b):
+        raise NotImplementedError(
+            "scaled_mm takes scales of whole tensors or rows (ScalingType.TensorWise, RowWise) on the device tpu, as on the CPU"
+        )
+    return scaled_mm(self, mat2, scale_a[0], scale_b[0], bias, None, out_dtype, use_fast_accum)
