@@ -95,7 +95,8 @@ def _pinv(self: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = Non
     if atol is not None:
         limit = torch.maximum(limit, atol.unsqueeze(-1).to(limit.dtype))
     inverse = torch.where(sizes > limit, 1 / values, torch.zeros_like(values)).to(self.dtype)
-    return V @ (inverse.unsqueeze(-1) * U.mH)
+    found: Tensor = V @ (inverse.unsqueeze(-1) * U.mH)
+    return found
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
