@@ -27,7 +27,7 @@ disturbed: list[str] = []
 
 
 def measure(function: Callable[..., Any], *arguments: Any, threads: int = THREADS, environment: dict[str, str] | None = None) -> Any:
-    """The result of a module's function, run in a new process with `threads` threads on `THREADS` cores.
+    """The result of a module's function, run in a new process with `threads` threads on `THREADS` cores, without programs from disk.
 
     Raises RuntimeError with the child's last words if it fails.
     """
@@ -37,6 +37,7 @@ def measure(function: Callable[..., Any], *arguments: Any, threads: int = THREAD
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "HF_HUB_OFFLINE": "1",
+        "TPU_LAB_CACHE": "0",
         **(environment or {}),
     }
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **settings}, capture_output=True, text=True, timeout=SECONDS, check=False)

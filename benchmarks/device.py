@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import dispatch, generation, imports, memory, programs, report, training
+from . import dispatch, generation, imports, memory, programs, report, training, warm
 from .children import disturbed
 from .figure import Figure
 from .timing import busy_machine
@@ -23,6 +23,7 @@ SECTIONS: dict[str, Callable[[bool], list[Figure]]] = {
     "generate": generation.figures,
     "programs": programs.figures,
     "training": training.figures,
+    "warm": warm.figures,
     "imports": imports.figures,
     "memory": memory.figures,
 }

@@ -9,7 +9,7 @@ import pytest
 from tpu_lab import cli
 from tpu_lab.record import Program
 from tpu_lab.record.program import PREDICTED
-from tpu_lab.xla import target_compile
+from tpu_lab.xla import cache_folder, executable_store, program_store, target_compile
 
 FILE = """\
 import torch
@@ -57,3 +57,25 @@ def test_wrong_names_are_one_line(model: Path, name: str, words: str, capsys: py
 def test_a_missing_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compile", f"{tmp_path}/no.py:net"]) == 1
     assert "no.py" in capsys.readouterr().err
+
+
+def test_the_cache_is_told_and_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("TPU_LAB_CACHE_DIR", str(tmp_path))
+    cache_folder.opened("executables")
+    executable_store.save(executable_store.key(b"one"), bytes(10), 1.0)
+    assert program_store.save("two", Program())
+    assert cli.main(["cache", "info"]) == 0
+    text = capsys.readouterr().out
+    assert str(tmp_path) in text and "executables       1 files" in text and "programs          1 files" in text and "2 GiB" in text
+    assert cli.main(["cache", "clear"]) == 0
+    assert "2 files removed" in capsys.readouterr().out
+    assert cache_folder.size("executables") == cache_folder.size("programs") == (0, 0)
+
+
+def test_a_cache_that_is_not_safe_is_not_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "executables").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setenv("TPU_LAB_CACHE_DIR", str(tmp_path / "link"))
+    assert cli.main(["cache", "clear"]) == 1
+    error = capsys.readouterr().err
+    assert "is a symbolic link" in error and error.count("\n") == 1

@@ -1,6 +1,7 @@
-"""The command line: `tpu-lab report` makes a page of a saved run, `tpu-lab compile` compiles for TPU generations, `tpu-lab targets` lists them.
+"""The command line: `tpu-lab report` makes a page of a saved run, `tpu-lab compile` compiles for TPU generations, `tpu-lab targets` lists them,
+`tpu-lab cache` tells and clears what is kept on disk.
 
-`report` and `targets` need neither torch nor jax.
+All but `compile` need neither torch nor jax.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(run=_report)
     targets = commands.add_parser("targets", help="the TPU generations, and whether their compiler is installed")
     targets.set_defaults(run=_targets)
+    cache = commands.add_parser("cache", help="the programs kept on disk: where, how many, how large; or remove them all")
+    cache.add_argument("action", choices=("info", "clear"))
+    cache.set_defaults(run=_cache)
     compile = commands.add_parser("compile", help="compile a module or function of a file for TPU generations, without a TPU; nothing of it runs")
     compile.add_argument("function", help="FILE:NAME of a module or function")
     compile.add_argument("--example", default="example", metavar="NAME", help="name in that file of the tuple of its arguments (example)")
@@ -70,6 +74,23 @@ def _targets(found: argparse.Namespace) -> str:
     version = installed()
     state = version_note() or f"libtpu {version} is installed" if version else "libtpu is not installed: pip install libtpu==0.0.42.1 (Linux x86-64)"
     return f"{target_lines()}\n{state}"
+
+
+def _cache(found: argparse.Namespace) -> str:
+    from .xla import cache_folder, executable_store, program_store
+
+    stores = (
+        (executable_store.NAME, executable_store.LIMIT_BYTES, "compiled programs of this machine"),
+        (program_store.NAME, program_store.LIMIT_BYTES, "what was read of programs compiled for targets"),
+    )
+    if found.action == "clear":
+        removed = [cache_folder.clear(name) for name, *_ in stores]
+        return f"{sum(n for n, _ in removed)} files removed, {sum(b for _, b in removed) / 1e6:.1f} MB"
+    lines = [f"{cache_folder.base()}{' (off: TPU_LAB_CACHE=0)' if cache_folder.is_off() else ''}"]
+    for name, limit, what in stores:
+        count, nbytes = cache_folder.size(name)
+        lines.append(f"{name:<12} {count:>6} files {nbytes / 1e6:>8.1f} MB of at most {limit / 2**30:g} GiB: {what}")
+    return "\n".join([*lines, *filter(None, [executable_store.refusal()])])
 
 
 def _compile(found: argparse.Namespace) -> str:

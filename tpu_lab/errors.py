@@ -83,6 +83,12 @@ class TargetCompilerError(TpuLabError, RuntimeError):
     id = "TE401"
 
 
+class CacheRefusedError(TpuLabError, PermissionError):
+    """The folder of compiled programs is not this user's alone, so nothing is loaded from it."""
+
+    id = "TE410"
+
+
 def one_of(values: Iterable[str], limit: int = 12) -> str:
     """The accepted names as text: `eager, compile or cpu`; long lists are cut after `limit` names."""
     names = list(values)

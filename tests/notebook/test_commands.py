@@ -72,6 +72,19 @@ def test_doctor_reports_everything_once_with_a_next_step(notebook: Notebook) -> 
         assert not line.startswith("!") or "next:" in text
 
 
+def test_doctor_tells_of_programs_on_disk(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def told() -> doctor.Finding:
+        return next(f for f in doctor.examine(notebook.lab) if f.topic == "programs on disk")
+
+    monkeypatch.setenv("TPU_LAB_CACHE_DIR", str(tmp_path / "cache"))
+    assert f"0 in {tmp_path / 'cache'}" in told().state and not told().remedy
+    (tmp_path / "cache").chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="TE410"):
+        assert "chmod 700" in told().remedy
+    monkeypatch.setenv("TPU_LAB_CACHE", "0")
+    assert "off" in told().state
+
+
 def test_doctor_goes_on_after_a_fault(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> bool:
         raise OSError("no device tree")

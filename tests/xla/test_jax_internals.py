@@ -126,8 +126,7 @@ def test_a_scalar_keeps_value_and_dtype(value: np.generic) -> None:
 
 def test_the_memory_of_a_writable_scalar_is_the_arrays() -> None:
     array, memory = internals.writable_scalar()
-    plus = internals.compile_flat(lambda x: (x + 1,), [array.aval], (), None)
+    plus = compile_program(lambda x: [x + 1], [array.aval])
     for value in (0.5, -2.0):
         memory[0] = value
-        executable, handlers = plus
-        assert executable.execute_sharded([array]).consume_with_handlers(handlers)[0].item() == value + 1
+        assert plus.run([array])[0].item() == value + 1

@@ -42,4 +42,4 @@ def _close() -> None:
     events.observer = None
     memory.ledger.limit = -1
     checks.defer(None, "", "")
-    _jax_internals.put = _jax_internals.compile_flat = _refuse
+    _jax_internals.put = _jax_internals.lower = _refuse

@@ -173,7 +173,7 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     entry.offsets = moving_inputs(call)
     seconds = time.perf_counter() - start
     if events.observer is not None:
-        events.observer.compiled(info, seconds, "miss")
+        events.observer.compiled(info, seconds, executable.origin)
     program_cache.remember(plan.programs, call.key, entry, executable.nbytes)
     return entry
 

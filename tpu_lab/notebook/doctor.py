@@ -76,6 +76,7 @@ def _compiler(lab: Lab) -> Iterator[Finding]:
 
     held, nbytes, dropped = program_cache.counts()
     yield Finding("programs", f"{held} held, {nbytes / 1e6:.0f} MB, {dropped} dropped")
+    yield _disk()
     try:
         version = metadata.version("libtpu")
         yield Finding("TPU compiler", f"libtpu {version}: programs can be compiled for TPU generations", target_compile.version_note())
@@ -86,6 +87,23 @@ def _compiler(lab: Lab) -> Iterator[Finding]:
         yield Finding(
             "JAX_PLATFORMS", "not set although libtpu is installed: jax looks for a TPU first", "set JAX_PLATFORMS=cpu before starting Jupyter"
         )
+
+
+def _disk() -> Finding:
+    """The compiled programs kept on disk, and what this process had of them."""
+    from ..xla import cache_folder, executable_store
+
+    if cache_folder.is_off():
+        return Finding("programs on disk", "off (TPU_LAB_CACHE=0)")
+    refused = executable_store.refusal()
+    if refused:
+        return Finding("programs on disk", "not used", refused)
+    count, nbytes = cache_folder.size(executable_store.NAME)
+    here = executable_store.counters
+    told = f"{here.loaded} loaded here, which saved {here.saved_s:.1f} s; {here.kept} kept" + (
+        f"; {here.damaged} damaged ones removed" if here.damaged else ""
+    )
+    return Finding("programs on disk", f"{count} in {cache_folder.base()}, {nbytes / 1e6:.1f} MB; {told}")
 
 
 def _memory(lab: Lab) -> Iterator[Finding]:

@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import jaxlib.version
 import numpy as np
-from jax._src import compiler, core, effects, sharding_impls
+from jax._src import compiler, config, core, effects, sharding_impls
 from jax._src.interpreters import mlir, partial_eval, pxla
-from jax._src.lib import _jax  # type: ignore[attr-defined]
+from jax._src.lib import _jax, xla_client  # type: ignore[attr-defined]
 from jax._src.lib.mlir import ir  # type: ignore[attr-defined]
 from jax._src.tree_util import FlatTree
 from jax.experimental import topologies
@@ -90,21 +90,57 @@ def result_handlers(avals: Sequence[Any]) -> list[Any]:
     return found
 
 
-def compile_flat(function: Callable[..., Any], avals: Sequence[Any], donate: Sequence[int], options: dict[str, Any] | None) -> tuple[Any, list[Any]]:
-    """Compiles a function of flat array arguments returning a flat sequence of arrays. All arguments are kept.
+def lower(function: Callable[..., Any], avals: Sequence[Any], donate: Sequence[int]) -> tuple[Any, list[Any]]:
+    """The StableHLO module of a function of flat array arguments returning a flat sequence of arrays, and its result handlers.
 
-    Returns the loaded executable (call `execute_sharded(arrays).consume_with_handlers(handlers)`, which checks neither
-    dtypes nor the 64-bit switch) and its result handlers. It is what `jax.jit(function).lower(*avals).compile(options)` does for
-    one device, without the shardings, layouts and cache keys, and in a used MLIR context: a third of the time for a small program.
+    All arguments are kept. It is what `jax.jit(function).lower(*avals)` does for one device, without the shardings, layouts and
+    cache keys, and in a used MLIR context. Of locations only the scopes stay, so the same program gives the same `bytecode`
+    wherever its source stands.
     """
     arguments = [ShapedArray(a.shape, a.dtype) for a in avals]
     name = getattr(function, "__name__", "function")
     debug_info = core.DebugInfo("jit", name, tuple(f"arrays[{i}]" for i in range(len(avals))), None)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), config.traceback_in_locations_limit(0):
         jaxpr, results = partial_eval.trace_to_jaxpr(function, FlatTree.flatten((tuple(arguments), {})), debug_info)
         module = _lower(name, jaxpr, arguments, _aliases(arguments, jaxpr.out_avals, donate))
-        executable = _device.client.compile_and_load(module, executable_devices=_device_list, compile_options=_compile_options(options))
-    return executable, result_handlers(list(results))
+    return module, result_handlers(list(results))
+
+
+def bytecode(module: Any) -> bytes:
+    """A module as MLIR bytecode."""
+    out = io.BytesIO()
+    module.operation.write_bytecode(out)
+    return out.getvalue()
+
+
+def compile_options(options: dict[str, Any] | None) -> Any:
+    """How XLA compiles for the one device; `SerializeAsString()` is the same for the same options. Unknown ones are refused by the compile."""
+    return compiler.get_compile_options(1, 1, device_assignment=np.array([[_device.id]]), env_options_overrides=options, backend=_device.client)
+
+
+def compile_module(module: Any, options: Any) -> Any:
+    """The loaded executable of a module: call `execute_sharded(arrays).consume_with_handlers(handlers)`, which checks neither
+    dtypes nor the 64-bit switch. Raises `XlaRuntimeError`."""
+    with jax.enable_x64(True):
+        return _device.client.compile_and_load(module, executable_devices=_device_list, compile_options=options)
+
+
+def serialized(executable: Any) -> bytes | None:
+    """An executable of the CPU client that has not run yet, as bytes for `load_executable`; None where XLA cannot."""
+    try:
+        return executable.serialize()  # type: ignore[no-any-return]
+    except XlaRuntimeError:
+        return None
+
+
+def load_executable(content: bytes, options: Any) -> Any:
+    """The loaded executable that `serialized` made bytes of, on a machine of the same kind. Raises `XlaRuntimeError`."""
+    return _device.client.deserialize_executable(content, _device_list, options)
+
+
+def topology_fingerprint() -> int:
+    """A number that tells kinds of machines apart, by what XLA knows of their CPU."""
+    return int(xla_client.get_topology_for_devices([_device]).fingerprint())
 
 
 def lower_flat(
@@ -125,9 +161,7 @@ def lower_flat(
         _keep_scopes_only(module.operation)
         if shardings:
             _shard(module, shardings)
-        out = io.BytesIO()
-        module.operation.write_bytecode(out)
-    return out.getvalue()
+        return bytecode(module)
 
 
 def _keep_scopes_only(operation: Any) -> None:
@@ -238,7 +272,3 @@ def _aliases(arguments: Sequence[Any], results: Sequence[Any], donate: Sequence[
         if place is not None:
             taken[position] = free.pop(place)[2]
     return taken
-
-
-def _compile_options(options: dict[str, Any] | None) -> Any:
-    return compiler.get_compile_options(1, 1, device_assignment=np.array([[_device.id]]), env_options_overrides=options, backend=_device.client)

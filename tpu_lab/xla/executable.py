@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from . import _jax_internals as internals
+from .executable_cache import executable_for
 
 _TINY_BYTES, _SMALL_BYTES = 2 << 10, 64 << 10
 _OLD_EMITTERS: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
@@ -47,9 +48,11 @@ class Executable:
     The hot path calls `execute(arrays).consume_with_handlers(handlers)` itself, which is what `run` does.
     """
 
-    __slots__ = ("_compiled", "consume", "execute", "handlers", "nbytes", "run")
+    __slots__ = ("_compiled", "consume", "execute", "handlers", "nbytes", "origin", "run")
 
-    def __init__(self, executable: Any, handlers: list[Any]) -> None:
+    def __init__(self, executable: Any, handlers: list[Any], origin: str) -> None:
+        self.origin = origin
+        """`miss` if it was compiled, `disk` if it was loaded."""
         self.execute = executable.execute_sharded
         self.handlers = handlers
         self.consume = operator.methodcaller("consume_with_handlers", handlers)
@@ -106,14 +109,17 @@ def compile_program(
     largest: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Executable:
-    """Traces and compiles `function(*arrays) -> list of arrays` for arguments of these shapes and dtypes (64-bit types on).
+    """Traces `function(*arrays) -> list of arrays` for arguments of these shapes and dtypes (64-bit types on) and compiles it, or
+    loads it where this machine compiled it before (`executable_cache`).
 
     `donate` are positions whose memory a result may take over. `largest` is the size of the largest array in bytes, if compile
     time may be saved for a small one (see `effort`).
     `options` are XLA's; one that XLA does not know raises JaxRuntimeError.
     """
     chosen = {**(effort(largest) if largest is not None else {}), **(options or {})}
-    return Executable(*internals.compile_flat(function, avals, donate, chosen or None))
+    module, handlers = internals.lower(function, avals, donate)
+    executable, origin = executable_for(module, chosen)
+    return Executable(executable, handlers, origin)
 
 
 def give_memory_back() -> None:

@@ -1,17 +1,16 @@
-"""Programs on disk, by what they were compiled from: `TPU_LAB_CACHE_DIR`, else `$XDG_CACHE_HOME/tpu_lab` or `~/.cache/tpu_lab`."""
+"""What was read of programs compiled for targets, on disk, by what they were compiled from (`cache_folder` says where)."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
-from contextlib import suppress
 from pathlib import Path
 
 from ..record import program_codec
 from ..record.program import PROGRAM_SCHEMA_VERSION, Program
+from . import cache_folder
 from .target_compile import Job
 
+NAME = "programs"
 LIMIT_BYTES = 512 << 20
 """Beyond this the files that were used longest ago go."""
 _READER = "2"
@@ -20,10 +19,7 @@ _READER = "2"
 
 def folder() -> Path:
     """Where programs are kept."""
-    given = os.environ.get("TPU_LAB_CACHE_DIR")
-    if given:
-        return Path(given) / "programs"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tpu_lab" / "programs"
+    return cache_folder.base() / NAME
 
 
 def key(job: Job, compiler: str) -> str:
@@ -36,42 +32,24 @@ def key(job: Job, compiler: str) -> str:
 
 def load(key: str) -> Program | None:
     """The program kept under a key; None if there is none. Raises RecordError for a damaged file."""
-    path = folder() / f"{key}.json.gz"
+    if cache_folder.is_off():
+        return None
     try:
-        packed = path.read_bytes()
-        os.utime(path)
+        path = cache_folder.opened(NAME) / f"{key}.json.gz"
     except OSError:
         return None
-    return program_codec.unpack(packed, path.name)
+    packed = cache_folder.read(path)
+    return None if packed is None else program_codec.unpack(packed, path.name)
 
 
 def save(key: str, program: Program) -> bool:
-    """Keeps a program. False if the folder cannot be written: the program is made again next time."""
-    place = folder()
-    partial = place / f".{secrets.token_hex(6)}"
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(program_codec.pack(program))
-        os.replace(partial, place / f"{key}.json.gz")
-    except OSError:
-        with suppress(OSError):
-            partial.unlink()
+    """Keeps a program. False if the cache is off or its folder cannot be used: the program is made again next time."""
+    if cache_folder.is_off():
         return False
-    _shrink(place)
+    try:
+        place = cache_folder.opened(NAME)
+        cache_folder.write(place / f"{key}.json.gz", program_codec.pack(program))
+    except OSError:
+        return False
+    cache_folder.shrink(place, LIMIT_BYTES)
     return True
-
-
-def _shrink(place: Path) -> None:
-    found = []
-    for file in place.glob("*.json.gz"):
-        try:
-            status = file.stat()
-        except OSError:
-            continue  # another process removed it
-        found.append((status.st_mtime, status.st_size, file))
-    total = sum(size for _, size, _ in found)
-    for _, size, file in sorted(found):
-        if total <= LIMIT_BYTES:
-            return
-        file.unlink(missing_ok=True)
-        total -= size

@@ -202,7 +202,7 @@ class GraphProgram:
         size = sum(f.layout.nbytes for f in fresh)
         built = _Built(executable, info, tuple(outputs), needed, frozenset(written), written, flagged, tuple(messages), steps, size)
         if events.observer is not None:
-            events.observer.compiled(info, time.perf_counter() - start, "miss")
+            events.observer.compiled(info, time.perf_counter() - start, executable.origin)
         if len(self._programs) >= MOST_PROGRAMS:
             program_cache.forget(min(self._programs.values(), key=lambda one: one.last))
         program_cache.remember(self._programs, key, built, executable.nbytes)
