@@ -19,7 +19,8 @@ ROOMS = {
     "device": {"lowering", "xla", "record"},
     "compiler": {"lowering", "xla", "device", "record"},
     "recording": {"record", "device", "compiler", "xla"},
-    "notebook": {"record", "analysis", "views", "lowering", "xla", "device", "compiler", "recording"},
+    "coverage": {"record", "analysis", "views", "lowering", "xla", "device", "compiler", "recording"},
+    "notebook": {"record", "analysis", "views", "lowering", "xla", "device", "compiler", "recording", "coverage"},
 }
 """Whom each room may import, beside itself and `errors`."""
 COMMANDS = {"lowering/missing.py": {"device"}}

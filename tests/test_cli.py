@@ -79,3 +79,12 @@ def test_a_cache_that_is_not_safe_is_not_cleared(tmp_path: Path, monkeypatch: py
     assert cli.main(["cache", "clear"]) == 1
     error = capsys.readouterr().err
     assert "is a symbolic link" in error and error.count("\n") == 1
+
+
+def test_the_operator_table_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["coverage", "kthvalue", "--torch-tpu", "missing", "--save", str(tmp_path / "table.csv")]) == 0
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["overload", "aten.kthvalue", "aten.kthvalue.values"]
+    assert "2 overloads" in capsys.readouterr().out
+    assert cli.main(["coverage", "--here", "gone"]) == 1
+    assert "Accepted: native, decomposed, fallback or missing" in capsys.readouterr().err

@@ -22,21 +22,24 @@ _LAZY = {
     "fusion_graph": "tpu_lab.notebook.graphs",
     "runs": "tpu_lab.recording.store",
     "explain": "tpu_lab.notebook.explaining",
+    "scan": "tpu_lab.coverage.scanning",
     "load_exported": "tpu_lab.compiler.exported",
     "load_ipython_extension": "tpu_lab.notebook.extension",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "coverage":  # the room itself can be called
+        return import_module("tpu_lab.coverage")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     if name == "__version__":
         return _the_version()
-    raise AttributeError(f"module 'tpu_lab' has no attribute {name!r}; it has {', '.join(sorted([*_LAZY, '__version__']))}")
+    raise AttributeError(f"module 'tpu_lab' has no attribute {name!r}; it has {', '.join(__dir__())}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*_LAZY, "__version__"])
+    return sorted([*_LAZY, "coverage", "__version__"])
 
 
 def _the_version() -> str:

@@ -1,5 +1,5 @@
 """The command line: `tpu-lab report` makes a page of a saved run, `tpu-lab compile` compiles for TPU generations, `tpu-lab targets` lists them,
-`tpu-lab cache` tells and clears what is kept on disk.
+`tpu-lab cache` tells and clears what is kept on disk, `tpu-lab coverage` writes the operator table.
 
 All but `compile` need neither torch nor jax.
 """
@@ -39,6 +39,12 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help="the programs kept on disk: where, how many, how large; or remove them all")
     cache.add_argument("action", choices=("info", "clear"))
     cache.set_defaults(run=_cache)
+    coverage = commands.add_parser("coverage", help="which ATen overloads run here and on TorchTPU, per dtype and executor")
+    coverage.add_argument("words", nargs="*", help="parts of their names (all overloads)")
+    coverage.add_argument("--here", default="", help="only those that run so here: native, decomposed, fallback, missing")
+    coverage.add_argument("--torch-tpu", default="", help="only those that run so on TorchTPU 0.2.0: own, composite, missing")
+    coverage.add_argument("--save", type=Path, metavar="FILE", help="write the table: .html (the explorer, from disk), .csv or .json")
+    coverage.set_defaults(run=_coverage)
     compile = commands.add_parser("compile", help="compile a module or function of a file for TPU generations, without a TPU; nothing of it runs")
     compile.add_argument("function", help="FILE:NAME of a module or function")
     compile.add_argument("--example", default="example", metavar="NAME", help="name in that file of the tuple of its arguments (example)")
@@ -91,6 +97,16 @@ def _cache(found: argparse.Namespace) -> str:
         count, nbytes = cache_folder.size(name)
         lines.append(f"{name:<12} {count:>6} files {nbytes / 1e6:>8.1f} MB of at most {limit / 2**30:g} GiB: {what}")
     return "\n".join([*lines, *filter(None, [executable_store.refusal()])])
+
+
+def _coverage(found: argparse.Namespace) -> str:
+    from .coverage.table import load
+
+    table = load().filter(" ".join(found.words), here=found.here, torch_tpu=found.torch_tpu)
+    if found.save is None:
+        return table.summary()
+    table.save(found.save)
+    return f"{found.save}: {len(table):,} overloads, {found.save.stat().st_size / 1e6:.1f} MB"
 
 
 def _compile(found: argparse.Namespace) -> str:

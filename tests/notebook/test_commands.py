@@ -1,4 +1,4 @@
-"""`%tpu`: status, mode, runs, compare, doctor, reset, help."""
+"""`%tpu`: status, mode, runs, compare, coverage, doctor, reset, help."""
 
 from __future__ import annotations
 
@@ -43,6 +43,13 @@ def test_compare_of_runs(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) ->
     done = notebook.run("%tpu compare r1 r9")
     assert (done.text + done.errors).strip() == "UsageError: there is no run 'r9'. Accepted: r1 or r2. [TE301]"
     assert "different runs" in notebook.run("%tpu compare r1 r1").errors
+
+
+def test_coverage(notebook: Notebook) -> None:
+    shown = notebook.run("%tpu coverage kthvalue")
+    assert shown.success
+    (data,) = [output.get("data", output) for output in shown.outputs]
+    assert "2 ATen overloads" in str(data) and "application/vnd.tpu-lab.coverage+json" in str(data)
 
 
 def test_reset(notebook: Notebook) -> None:

@@ -121,7 +121,7 @@ class Twins:
         self._memo[id(function)] = made
         self._kept.append(function)
         for name in names & namespace.keys():
-            if _reaches(namespace[name]):
+            if self._wants(namespace[name]):
                 namespace[name] = self._copied(namespace[name])
                 self._namespaces.append((namespace, name))
         cells = tuple(self._cell(cell) for cell in function.__closure__ or ())
@@ -137,10 +137,14 @@ class Twins:
             value = cell.cell_contents
         except ValueError:  # a variable that is not bound yet
             return cell
-        if not _reaches(value):
+        if not self._wants(value):
             return cell
         self._cells.append(types.CellType(self._copied(value)))
         return self._cells[-1]
+
+    def _wants(self, value: Any) -> bool:
+        """Whether a function is given a copy of a value that it finds in its closure or its globals."""
+        return _reaches(value)
 
     def _tensor(self, tensor: torch.Tensor, name: str) -> None:
         if id(tensor) in self._memo:

@@ -119,6 +119,27 @@ def load_meta_kernels() -> None:
     import torch.fx.experimental.symbolic_shapes  # noqa: F401
 
 
+def fake_mode() -> Any:
+    """A mode whose tensors have a shape, a dtype and a device and no values."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def is_fake(value: Any) -> bool:
+    """True for a tensor of a fake mode."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, FakeTensor)
+
+
+def needs_values() -> tuple[type[Exception], ...]:
+    """What an operator raises for fake tensors if its result, or the size of it, depends on values, or if PyTorch has no fake kernel of it."""
+    from torch._subclasses import fake_tensor
+
+    return (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException, fake_tensor.UnsupportedOperatorException)
+
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """torch's own table of decompositions in Python, by overload."""
     from torch import _decomp

@@ -38,6 +38,11 @@ def cpu_overloads() -> Iterator[Any]:
                 yield found
 
 
+def elsewhere(op: Any) -> bool:
+    """True for an overload of layouts the device does not have, of another vendor's library, or of PyTorch's own tests."""
+    return _ELSEWHERE.search(registry_name(op).partition(".")[0]) is not None
+
+
 def way_of(op: Any) -> Way:
     """How an overload runs."""
     name = registry_name(op)

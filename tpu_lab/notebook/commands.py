@@ -1,4 +1,4 @@
-"""The line magic `%tpu`: status, mode, target, runs, compare, report, doctor, reset, help."""
+"""The line magic `%tpu`: status, mode, target, runs, compare, report, coverage, doctor, reset, help."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..coverage.table import load
 from ..device import _torch_internals as internals
 from ..errors import OptionError, one_of
 from ..views.page import run_page
@@ -33,6 +34,7 @@ _HELP = """\
 %tpu runs [RUN]          the recorded runs, or one of them again, by id or name
 %tpu compare RUN RUN     two or more recorded runs side by side, by id or name
 %tpu report FILE [--run NAME]  one page of a run (the last one) that opens from disk, offline
+%tpu coverage [WORDS]    which operators run here and on TorchTPU; WORDS are parts of their names
 %tpu doctor              versions, device, compiler, caches, what is missing
 %tpu reset               forget recorded runs and compiled programs, start peak memory again
 %tpu help                this text"""
@@ -116,6 +118,11 @@ class Commands:
         run = self._lab.find(name) if name else runs[-1]
         file.write_text(run_page(run), encoding="utf-8")
         print(f"{run.id} is in {file}: one file, {file.stat().st_size / 1e6:.1f} MB, which opens without a network")
+
+    def _coverage(self, *words: str) -> None:
+        from IPython.display import publish_display_data
+
+        publish_display_data(load().filter(" ".join(words))._repr_mimebundle_())  # type: ignore[no-untyped-call]
 
     def _doctor(self) -> None:
         print(text(examine(self._lab)))

@@ -19,7 +19,7 @@ CELL_MODES = ("eager", "fuse", "compile", "compare")
 """First word of `%%tpu`."""
 LEGS = ("eager", "fuse", "compile", "cpu")
 """What `%%tpu compare` can run a cell as."""
-COMMANDS = ("status", "mode", "target", "runs", "compare", "report", "doctor", "reset", "help")
+COMMANDS = ("status", "mode", "target", "runs", "compare", "report", "coverage", "doctor", "reset", "help")
 """First word of `%tpu`."""
 DEFAULT_LEGS = ("eager", "compile", "cpu")
 DEVICES = ("cpu", "cuda", "tpu")
@@ -212,7 +212,7 @@ def parse_command(line: str) -> CommandOptions:
     if command not in COMMANDS:
         remedy = f"a cell is run with %%tpu {command}" if command in CELL_MODES else ""
         raise OptionError(f"%tpu has no command {command!r}", accepted=one_of(COMMANDS), remedy=remedy)
-    most = {"mode": 1, "target": 8, "compare": 8, "report": 3, "runs": 1}.get(command, 0)
+    most = {"mode": 1, "target": 8, "compare": 8, "report": 3, "runs": 1, "coverage": 8}.get(command, 0)
     if len(rest) > most:
         takes = {"mode": "at most one mode", "compare": "two or more run ids", "runs": "at most one run", "report": "FILE [--run NAME]"}.get(
             command, "nothing after it"
