@@ -32,6 +32,10 @@ class Argument:
     written: bool
     passed: bool
 
+    def is_absent_factor(self, value: Any) -> bool:
+        """True for an `alpha`, `beta` or `value` left at its default 1: a constant, so that no multiplication is left of it."""
+        return value.__class__ is int and value == 1 and self.kind == "number" and self.default.__class__ is int and self.default == 1
+
 
 @dataclass(eq=False)
 class Plan:
@@ -101,7 +105,7 @@ def plan_for(op: Any) -> Plan:
 def registry_name(op: Any) -> str:
     """`add.Tensor`, `relu`, `quantized_decomposed::quantize_per_tensor`: how the registry names an overload."""
     name = op.name()
-    return name.removeprefix("aten::")  # type: ignore[no-any-return]
+    return name.removeprefix("aten::")
 
 
 def functional_twin(op: Any) -> tuple[Any, tuple[str, ...]]:
