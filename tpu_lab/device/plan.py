@@ -105,7 +105,7 @@ def plan_for(op: Any) -> Plan:
 def registry_name(op: Any) -> str:
     """`add.Tensor`, `relu`, `quantized_decomposed::quantize_per_tensor`: how the registry names an overload."""
     name = op.name()
-    return name.removeprefix("aten::")
+    return name.removeprefix("aten::")  # type: ignore[no-any-return]
 
 
 def functional_twin(op: Any) -> tuple[Any, tuple[str, ...]]:
