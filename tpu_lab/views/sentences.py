@@ -191,6 +191,20 @@ def difference_text(result: ModeResult, comparison: Comparison) -> str:
     return digits(difference.max_rel, narrow=True) if difference.max_rel is not None else ""
 
 
+def largest_sentence(comparison: Comparison) -> str:
+    """Which values differ most, with the lines that made them; empty where no more than one does."""
+    parts = []
+    for result in comparison.modes:
+        largest = result.difference.largest if result.difference is not None else ()
+        if len(largest) > 1:
+            named = [
+                f"{one.name}{f' (line {one.line})' if one.line else ''} {digits(one.max_rel, narrow=True) if one.max_rel is not None else 'NaN or ∞'}"
+                for one in largest
+            ]
+            parts.append(f"{result.mode}: {', '.join(named)}")
+    return f"Values that differ most: {'; '.join(parts)}." if parts else ""
+
+
 def numerics_sentence(comparison: Comparison) -> str:
     """The largest difference over all modes, where it is, and whether it is within tolerance; empty if nothing was compared."""
     rows = [(result, result.difference) for result in comparison.modes if result.difference is not None and result.mode != comparison.reference]
