@@ -31,9 +31,9 @@ def wall(run: Run) -> tuple[str, str]:
     if timing.repeats:
         return duration(timing.steady_ns), f"median of {timing.repeats}, {spread(timing)}, first {duration(timing.first_ns)}"
     built = run.totals.build_ns
-    return duration(
-        timing.first_ns or run.totals.wall_ns
-    ), f"of it {duration(built)} compiling {counted(run.totals.builds, 'program')}" if built else ""
+    loaded = sum(program.cache == "disk" for program in run.programs)
+    programs = counted(run.totals.builds, "program") + (f", {loaded} from disk" if loaded else "")
+    return duration(timing.first_ns or run.totals.wall_ns), f"of it {duration(built)} compiling {programs}" if built else ""
 
 
 def kernels_counted(run: Run) -> str:
