@@ -53,12 +53,13 @@ def training(model: nn.Module, inputs: tuple[Tensor, ...], loss: Any, device: st
     model = model.to(device)
     run, moved = wrap(model), tuple(i.to(device) for i in inputs)
     updates = optimizer(model.parameters(), lr=1e-3)
+    update = wrap(updates.step)
 
     def step() -> float:
         updates.zero_grad()
         value = loss(run(*moved))
         value.backward()
-        updates.step()
+        update()
         return float(value.item())
 
     return step
@@ -91,10 +92,10 @@ def adamw(device: str, wrap: Wrap) -> Step:
     parameters = [nn.Parameter(torch.randn(32, 33 + i % 3).to(device)) for i in range(60)]
     for p in parameters:
         p.grad = torch.randn(p.shape).to(device)
-    optimizer = torch.optim.AdamW(parameters, lr=1e-3, foreach=True)
+    update = wrap(torch.optim.AdamW(parameters, lr=1e-3, foreach=True).step)
 
     def step() -> float:
-        optimizer.step()
+        update()
         return float(parameters[0].detach()[0, 0].item())
 
     return step

@@ -24,6 +24,7 @@ _LAZY = {
     "explain": "tpu_lab.notebook.explaining",
     "scan": "tpu_lab.coverage.scanning",
     "load_exported": "tpu_lab.compiler.exported",
+    "whole_steps": "tpu_lab.compiler.whole_step",
     "load_ipython_extension": "tpu_lab.notebook.extension",
 }
 

@@ -15,7 +15,7 @@ from torch._dynamo.backends.common import aot_autograd
 from ..device import _torch_internals as internals
 from ..device.graph.decompose import decomposition_table
 from ..device.graph.program import GraphProgram
-from . import events
+from . import events, whole_step
 from .capture import capture, changing_sizes, depends_on_values, op_by_op
 from .events import Captured
 from .interface import register_interface
@@ -23,10 +23,13 @@ from .options import Options, read
 from .padded import PaddedProgram
 from .rows import prove
 
+HOOKED = "a tensor whose gradient is computed inside the compiled function has a hook on it; call backward() outside the compiled function"
+
 
 def _compiler(kind: str, captured: Captured, options: Options) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
     def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        program = GraphProgram(graph, f"{captured.name} ({kind})", aliases=kind == "inference", xla=options.xla, phase=kind, pair=captured.name)
+        shown = "step" if captured.is_step and kind == "inference" else kind
+        program = GraphProgram(graph, f"{captured.name} ({shown})", aliases=kind == "inference", xla=options.xla, phase=kind, pair=captured.name)
         captured.programs.append(program)
         return _padded(graph, program, captured, options) if kind == "inference" and options.buckets is not None else program
 
@@ -60,9 +63,11 @@ def tpu(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: str
     if not _uses_device(graph, example_inputs):
         return graph  # nothing of it is on the device: torch's own kernels run it
     captured = capture(graph)
+    captured.is_step = whole_step.holds_backward(graph)
     captured.sizes = "exact" if changing_sizes(graph) else "static"
     start = time.perf_counter_ns()
-    compiled = _watched(_ready(graph, example_inputs, captured, chosen), captured)
+    ready = _ready(graph, example_inputs, captured, chosen)
+    compiled = _watched(_closing(graph, ready) if captured.is_step else ready, captured)
     captured.compile_ns = time.perf_counter_ns() - start
     if events.observer is not None:
         events.observer.captured(captured)
@@ -80,6 +85,21 @@ def _watched(function: Callable[..., Any], captured: Captured) -> Callable[..., 
         result = function(*args)
         progress.changed += 1
         return result
+
+    return run
+
+
+def _closing(graph: torch.fx.GraphModule, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a graph that holds a backward pass, with what autograd would have done besides."""
+    places = whole_step.spent_outputs(graph)
+
+    def run(*args: Any) -> Any:
+        if whole_step.hooked(args):
+            raise NotImplementedError(HOOKED)
+        results = function(*args)
+        if not places:
+            return results
+        return [whole_step.spent(result) if place in places else result for place, result in enumerate(results)]
 
     return run
 

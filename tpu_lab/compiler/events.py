@@ -107,6 +107,8 @@ class Captured:
     """The break at its end; None: the function ended."""
     compile_ns: int = 0
     sizes: str = "static"
+    is_step: bool = False
+    """Whether `backward()` is in it."""
     programs: list[Counted] = field(default_factory=list)
 
 

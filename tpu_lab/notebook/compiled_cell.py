@@ -24,7 +24,7 @@ import torch
 from ..compiler.events import BreakTold, CompileListener, Frame, RegionTold, progress
 from ..record.reasons import BreakReason, RegionReason
 from .cell import Cell, compile_expression, compile_statement
-from .partition import Way, way_of, worth_compiling
+from .partition import Way, way_of, whole_step, worth_compiling
 from .regions import ENTRY, Cut, Region, assigned_before_read, names_bound, names_in_inner_scopes, names_read
 from .tracebacks import REGION_NAME, TORCH_NAME
 
@@ -44,8 +44,10 @@ _SEPARATED = {
 class CompiledCell:
     """The regions of one cell. Running the cell again, or its loops, uses the programs made before."""
 
-    def __init__(self, shell: Any, cell: Cell, parts: Cut, compiler: Compiler) -> None:
+    def __init__(self, shell: Any, cell: Cell, parts: Cut, compiler: Compiler, joins_steps: bool = False) -> None:
         self._shell = shell
+        self.joins_steps = joins_steps
+        """Whether a training step is to be one program: `compiler.whole_step.whole_steps` is entered while the cell runs."""
         self._inner = names_in_inner_scopes(cell.nodes)
         self._made_here = names_bound(cell.nodes)
         self._filename = cell.filename
@@ -104,6 +106,10 @@ class CompiledCell:
         """How a statement is run, judged by the namespace as it is now."""
         return way_of(statement, self.namespace, self._made_here)
 
+    def step_in(self, statements: Sequence[ast.stmt]) -> int:
+        """How many of the statements are a training step that may be one program; 0: none."""
+        return whole_step(statements, self.namespace, self._made_here) if self.joins_steps else 0
+
     @property
     def namespace(self) -> dict[str, Any]:
         """The user's namespace."""
@@ -124,12 +130,14 @@ class _RunningRegion:
         self._statements = region.statements
         self.parts: list[_CompiledPart | _PlainPart] = []
         self._covered = 0
+        self._joins = True
         self._before = before
         self._separator: tuple[str, int] | None = ("print", region.printed) if before is not None else None
 
     def run(self) -> Any:
         """Runs all statements; returns the value of the last one if it is an expression."""
         __tracebackhide__ = True
+        self._take_apart()
         value, done = None, 0
         while done < len(self.parts) or self._covered < len(self._statements):
             if done == len(self.parts):
@@ -138,6 +146,15 @@ class _RunningRegion:
             value = self.parts[done].run(self._cell.namespace)
             done += 1
         return value
+
+    def _take_apart(self) -> None:
+        """Groups a training step anew that has shown not to be one program, with backward() outside as PyTorch has it."""
+        for number, part in enumerate(self.parts):
+            if part.fell_apart:
+                self._joins = False
+                del self.parts[number:]
+                self._covered = sum(part.count for part in self.parts)
+                return
 
     def _next_part(self) -> _CompiledPart | _PlainPart:
         """Groups the next statements: one that should run plainly, or as many as can be compiled together."""
@@ -148,11 +165,13 @@ class _RunningRegion:
             if first.separates and self._separator is None:
                 self._separator = first.value, rest[0].lineno
             return _PlainPart(self._cell, rest[:1], first.name.lower())
-        group = self._compiled_together(rest, first)
+        step = self._cell.step_in(rest) if self._joins else 0
+        group = rest[:step] if step else self._compiled_together(rest, first)
         self._covered += len(group)
         if not worth_compiling(group, self._cell.namespace):
             return _PlainPart(self._cell, group, RegionReason.NO_TENSORS.id)
         part = self._cell.compiled(group)
+        part.is_step = bool(step)
         if self._separator is not None and (self.compiles or (self._before is not None and self._before.compiles)):
             part.separator = self._separator
         self._separator = None
@@ -186,6 +205,9 @@ class _Part:
 
     def __init__(self, statements: Sequence[ast.stmt], reason: str) -> None:
         self.lines = statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno
+        self.count = len(statements)
+        self.is_step = self.fell_apart = False
+        """Whether backward() and optimizer.step() are in it, and whether that has not become one program."""
         self.reason = reason
         """Id of `RegionReason`; empty: compiled."""
         self.runs = 0
@@ -242,14 +264,16 @@ class _CompiledPart(_Part):
         __tracebackhide__ = True
         begun, changed = progress.begun, progress.changed
         try:
-            return self._run_compiled(namespace)
+            value = self._run_compiled(namespace)
+            self.fell_apart = self.is_step and progress.begun != begun + 1
+            return value
         except Exception as error:
             if (progress.begun, progress.changed) != (begun + 1, changed):
                 raise
             failure = f"{type(error).__name__}: {error}".partition("\n")[0]
         # Its first program failed before it changed anything. As plain Python the statements before the faulty one bind their names.
         value = _PlainPart(self._cell, self._statements, "").run(namespace)
-        self.failure = failure
+        self.failure, self.fell_apart = failure, self.is_step
         return value
 
     def _run_compiled(self, namespace: dict[str, Any]) -> Any:

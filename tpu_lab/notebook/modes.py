@@ -68,6 +68,10 @@ class PreparedCell:
             if self._compiled is not None:
                 with held_back():  # the first time it imports Dynamo, which takes seconds
                     stack.enter_context(tolerant())
+                    if self._compiled.joins_steps:
+                        from ..compiler.whole_step import whole_steps
+
+                        stack.enter_context(whole_steps())
                 stack.enter_context(self._compiled.entered(told))
             yield
 
@@ -83,7 +87,7 @@ def _compiled(shell: Any, cell: Cell, interactivity: str, backend: str) -> tuple
     if key not in _recent:
         nodes = [node for node, _ in split_interactive(cell.nodes, interactivity, cell.silenced)]
         parts = cut(nodes, each_apart=interactivity == "all")
-        _recent[key] = parts.statements, CompiledCell(shell, cell, parts, _compiler(backend))
+        _recent[key] = parts.statements, CompiledCell(shell, cell, parts, _compiler(backend), joins_steps=backend == "tpu")
         if len(_recent) > MOST_RECENT:
             _recent.popitem(last=False)
     _recent.move_to_end(key)

@@ -157,6 +157,40 @@ def way_of(statement: ast.stmt, namespace: Mapping[str, Any], made_here: Set[str
     return Way.COMPILED
 
 
+def whole_step(statements: Sequence[ast.stmt], namespace: Mapping[str, Any], made_here: Set[str]) -> int:
+    """How many of the statements, from the first one, may be one program with `loss.backward()` and `optimizer.step()` in it; 0: none."""
+    count, computed = 0, False
+    for number, statement in enumerate(statements):
+        way = way_of(statement, namespace, made_here)
+        if way is Way.BACKWARD and not computed and _is_call(statement, "backward"):
+            computed = True
+        elif way is Way.ALONE and computed and _is_plain_step(statement, namespace):
+            count = number + 1
+        elif way is Way.COMPILED or (number and _clears_gradients(statement, namespace)):
+            count += bool(count)
+        else:
+            break
+    return count
+
+
+def _is_call(statement: ast.stmt, method: str) -> bool:
+    """Whether a statement is `name.method()`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or call.args or call.keywords or not isinstance(call.func, ast.Attribute):
+        return False
+    return call.func.attr == method and isinstance(call.func.value, ast.Name)
+
+
+def _is_plain_step(statement: ast.stmt, namespace: Mapping[str, Any]) -> bool:
+    from ..compiler.whole_step import is_plain_step
+
+    return _is_call(statement, "step") and is_plain_step(namespace[statement.value.func.value.id])  # type: ignore[attr-defined]
+
+
+def _clears_gradients(statement: ast.stmt, namespace: Mapping[str, Any]) -> bool:
+    return _is_call(statement, "zero_grad") and isinstance(namespace.get(statement.value.func.value.id), torch.optim.Optimizer)  # type: ignore[attr-defined]
+
+
 def _names(node: ast.expr) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 

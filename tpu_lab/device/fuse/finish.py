@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from itertools import chain, compress, islice
 from typing import Any
 
-from ...xla._jax_internals import XlaRuntimeError
-from .. import checks, events, faults, forks, memory, modes, program_cache, tensors
+from .. import checks, events, forks, memory, modes, program_cache, tensors
 from ..memory import Buffer
-from . import artifacts, clusters, governor
+from . import clusters, governor
 from .differences import difference
 from .loops import GRAPH_LIMIT
 from .program import FusedProgram
@@ -43,8 +42,6 @@ def fresh() -> Trace:
     made = Trace(clusters.root)
     if clusters.forced():
         made.deferring = True
-    if artifacts.wanted():
-        made.lines = []
     return made
 
 
@@ -88,7 +85,7 @@ def finish(ended: Trace, reason: str) -> None:
     live = ended.live()
     variant = ended.variant(live)
     steps = [*(node.step for node, _ in ended.log), *ended.steps]
-    observer = artifacts.beside(events.observer, ended, steps, variant[0])
+    observer = events.observer
     start = time.perf_counter_ns() if observer is not None else 0
     state = clusters.state(steps, variant) if observer is not None else ""
     if not ended.deferring:
@@ -143,11 +140,6 @@ def run_fused(ended: Trace, program: FusedProgram, buffers: list[Buffer]) -> Non
     stored = map(_set_array, buffers, chain.from_iterable(done))
     try:
         program.executable.run_into(done, arrays)
-    except XlaRuntimeError:
-        if any(array.is_deleted() for array in ended.arrays):
-            raise
-        replay(ended)  # finds the call that fails
-        return
     finally:
         _exhaust(stored)
     for buffer in buffers:
@@ -171,11 +163,7 @@ def replay(ended: Trace) -> None:
                 place = entry.needed.index(i)
                 if last[slots[place]] > at:
                     operands[place] = tensors.copied(operands[place])
-            try:
-                values.extend(chain.from_iterable(map(entry.consume, map(entry.execute, ([*operands, *inputs],)))))
-            except XlaRuntimeError as error:
-                ended.unpromise()
-                raise faults.of_deferred(error, entry.info, node.lines.get(ended.place, "")) from None
+            values.extend(chain.from_iterable(map(entry.consume, map(entry.execute, ([*operands, *inputs],)))))
             entry.last = program_cache.tick()
         for slot in slots:
             if slot >= 0 and last[slot] == at:

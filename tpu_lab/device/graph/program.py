@@ -26,7 +26,7 @@ from ..host import host_to_numpy
 from ..numbers import random_state
 from ..program import FreshResult, fresh_result, laid_out, read_slot, write_slot
 from ..transfer import on_host, to_device
-from . import geometry
+from . import geometry, host_side
 from .interpret import LoweredGraph, lower_graph
 from .nodes import view_root
 
@@ -94,6 +94,7 @@ class GraphProgram:
         self._boxed_call = True  # on the instance: torch copies it along when it wraps the callable
         self.name, self.kind, self.phase, self.pair = name, kind, phase, pair
         self._xla = dict(xla or {})
+        graph, self._host_side = host_side.split(graph) if kind == "compiled" else (graph, None)
         outputs = next(n for n in graph.graph.nodes if n.op == "output").args[0]
         self._single = not isinstance(outputs, (tuple, list))
         given = [outputs] if self._single else list(outputs)
@@ -133,11 +134,13 @@ class GraphProgram:
         built = self._programs.get(key)
         if built is None:
             built = self._build(slots, splitter, inputs, key)
-        changed_on_host = [(inputs[i], brought[i]) for i in self.lowered.changes if i in brought]
+        changed_on_host: list[tuple[torch.Tensor, torch.Tensor]] = [(inputs[i], brought[i]) for i in self.lowered.changes if i in brought]
+        if self._host_side is not None:
+            changed_on_host += self._host_side.values(inputs)
         inputs.clear()
         results = self._run(built, splitter, generator)
-        for host, twin in changed_on_host:
-            host.copy_(twin)
+        for host, new in changed_on_host:
+            host.copy_(new)
         for place in self._on_host:
             if results[place] is not None:  # the token of an operator that may raise
                 results[place] = results[place].cpu()
