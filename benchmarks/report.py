@@ -64,13 +64,13 @@ def as_markdown(figures: Sequence[Figure], command: str, busy: str) -> str:
     return "\n".join([f"`{command}` on {date.today().isoformat()}: {machine()}.", *warning, "", *table])
 
 
-def write_page(section: str, begin: str = BEGIN, end: str = END) -> None:
-    """Puts the section between two markers of `docs/performance.md`. Raises ValueError if the page has lost them."""
-    page = PAGE.read_text()
+def write_page(section: str, begin: str = BEGIN, end: str = END, path: Path = PAGE) -> None:
+    """Puts the section between two markers of a page (`docs/performance.md`). Raises ValueError if the page has lost them."""
+    page = path.read_text()
     if begin not in page or end not in page:
-        raise ValueError(f"{PAGE} has no lines {begin!r} and {end!r} to write between")
+        raise ValueError(f"{path} has no lines {begin!r} and {end!r} to write between")
     before, after = page.split(begin)[0], page.split(end)[1]
-    PAGE.write_text(f"{before}{begin}\n{section}\n{end}{after}")
+    path.write_text(f"{before}{begin}\n{section}\n{end}{after}")
 
 
 def write_json(path: Path, figures: Sequence[Figure], command: str, busy: str) -> None:

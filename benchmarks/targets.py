@@ -42,10 +42,10 @@ class Block(nn.Module):
 class Language(nn.Module):
     """A small decoder: embedding, blocks, head."""
 
-    def __init__(self, width: int = 256, blocks: int = 2, words: int = 1000) -> None:
+    def __init__(self, width: int = 256, blocks: int = 2, words: int = 1000, heads: int = 4) -> None:
         super().__init__()
         self.table = nn.Embedding(words, width)
-        self.blocks = nn.Sequential(*(Block(width, 4) for _ in range(blocks)))
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(blocks)))
         self.head = nn.Linear(width, words)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:

@@ -64,6 +64,14 @@ def test_ops_carry_line_function_and_module() -> None:
     assert set(lowered.traced.labels.values()) >= {"x", "layers.0.weight", "layers.1.bias", "norm.weight"}
 
 
+def test_a_module_of_modules_names_the_line_that_asked() -> None:
+    lowered = lower(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()), torch.randn(4, 8))
+    text = Path(__file__).read_text().splitlines()
+    for op in lowered.traced.ops:
+        assert Path(op.file).name == "test_target.py" and "target.lower(function" in text[op.line - 1]
+    assert [op.module for op in lowered.traced.ops if op.op in ("aten.addmm.default", "aten.tanh.default")] == ["0", "1"]
+
+
 def test_a_step_holds_forward_backward_and_optimizer_and_moves_nothing() -> None:
     net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)

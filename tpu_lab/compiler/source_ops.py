@@ -19,6 +19,8 @@ from ..record.program import SourceOp
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _OURS = (str(torch.__path__[0]) + os.sep, str(Path(__file__).parents[1]) + os.sep)
 """PyTorch's folder and this package's."""
+OWN_FRAME = "<compile_for>"
+"""The file that the function around a module, which `compile_for` makes, is said to be in."""
 _MODULE_STEP = re.compile(r"\._modules\['([^']*)'\]|\['([^']*)'\]|\[(\d+)\]")
 
 
@@ -47,10 +49,10 @@ def source_ops(graph: torch.fx.Graph, first: int, phase: str, forward: dict[int,
 
 
 def place_of(node: Node) -> Place | None:
-    """The innermost frame of a node that is not PyTorch's; None if there is none."""
+    """The innermost frame of a node that is neither PyTorch's nor made by this package; None if there is none."""
     frames = [match for text in str(node.meta.get("stack_trace") or "").splitlines() if (match := _FRAME.match(text))]
     for frame in reversed(frames):
-        if not frame["file"].startswith(_OURS):
+        if not frame["file"].startswith(_OURS) and frame["file"] != OWN_FRAME:
             return short_name(frame["file"]), int(frame["line"]), frame["function"]
     return None
 

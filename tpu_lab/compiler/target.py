@@ -25,6 +25,7 @@ from ..xla.compile_service import compile_job, require
 from ..xla.extract import Traced, with_source
 from ..xla.target_compile import Job
 from .joined_calls import Capture, Joined, join
+from .source_ops import OWN_FRAME
 from .twins import Tracing, Twins
 
 MODES = ("compile", "eager")
@@ -134,7 +135,7 @@ def _own_frame(callee: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         return callee(*args, **kwargs)
 
-    return types.FunctionType(call.__code__.replace(co_filename="<compile_for>"), call.__globals__, "call", None, call.__closure__)
+    return types.FunctionType(call.__code__.replace(co_filename=OWN_FRAME), call.__globals__, "call", None, call.__closure__)
 
 
 def _argument_names(function: Any, count: int) -> list[str]:
