@@ -114,13 +114,20 @@ def _compile(found: argparse.Namespace) -> str:
 
     function, example = load_function(found.function, found.example)
     modes = ("compile", "eager") if found.mode == "both" else (found.mode,)
-    table = compare_targets(function, *example, targets=found.target or [ALL], modes=modes, effort=found.effort)
+    table = compare_targets(
+        function, *example, targets=found.target or [ALL], modes=modes, effort=found.effort, progress=_same_line if sys.stderr.isatty() else None
+    )
     if found.json is not None:
         found.json.mkdir(parents=True, exist_ok=True)
         for program in table.programs:
             name = f"{program.target.label.replace(':', '-')}-{program.mode}.json"
             (found.json / name).write_text(program.to_json(), encoding="utf-8")
     return table.summary()
+
+
+def _same_line(text: str) -> None:
+    """Writes a line on the terminal in place of the one before."""
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def load_function(words: str, example: str) -> tuple[Any, tuple[Any, ...]]:

@@ -12,6 +12,7 @@ import { Widget } from '@lumino/widgets';
 import { modeChip } from './chip.js';
 import { addCommands } from './commands.js';
 import { costGutter } from './gutter.js';
+import { insert } from './insertcell.js';
 import { KernelSides, sideWords } from './kernelside.js';
 import { PLUGIN, TOOLBAR_ITEM } from './tokens.js';
 import { ModeSwitch } from './toolbar.js';
@@ -93,4 +94,4 @@ const side: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [modes, editor, side];
+export default [modes, editor, side, insert];

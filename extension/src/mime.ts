@@ -1,11 +1,12 @@
-/** Shows runs and fusion graphs in the output of a cell, also in a saved notebook that nobody trusts and without a Jupyter kernel. */
+/** Shows runs, fusion graphs and operator tables in the output of a cell, also in a saved notebook that nobody trusts and without a Jupyter kernel. */
 
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 
 import { LayoutEngine } from './graph/engine.js';
 import { unpacked } from './packed.js';
-import { GRAPH_MIME_TYPE, PLUGIN, RUN_MIME_TYPE } from './tokens.js';
+import { COVERAGE_MIME_TYPE, GRAPH_MIME_TYPE, PLUGIN, RUN_MIME_TYPE } from './tokens.js';
+import { renderCoverage } from './view/coverage/explorerview.js';
 import { renderGraph } from './view/graph/graphtab.js';
 import { renderRun } from './view/runview.js';
 import { ENGLISH, type ITexts } from './view/texts.js';
@@ -49,7 +50,7 @@ class Output extends Widget implements IRenderMime.IRenderer {
 
 /** Our parts of an output, unpacked. What cannot be unpacked stands for itself: the view says what is wrong with it. */
 async function unpackedParts(data: IRenderMime.IMimeModel['data']): Promise<Record<string, unknown>> {
-  const types = [RUN_MIME_TYPE, GRAPH_MIME_TYPE].filter(type => data[type] !== undefined);
+  const types = [RUN_MIME_TYPE, GRAPH_MIME_TYPE, COVERAGE_MIME_TYPE].filter(type => data[type] !== undefined);
   const parts = types.map(async type => [type, await unpacked(data[type]).catch((error: unknown) => error)]);
   return Object.fromEntries(await Promise.all(parts)) as Record<string, unknown>;
 }
@@ -58,6 +59,8 @@ const showRun: Show = (node, data, texts) =>
   renderRun(node, data[RUN_MIME_TYPE], { texts, engine, graph: data[GRAPH_MIME_TYPE] });
 
 const showGraph: Show = (node, data, texts) => renderGraph(node, data[GRAPH_MIME_TYPE], engine, texts);
+
+const showCoverage: Show = (node, data, texts) => renderCoverage(node, data[COVERAGE_MIME_TYPE], texts);
 
 function renderer(
   id: string,
@@ -84,5 +87,6 @@ function renderer(
 export default [
   // A run may carry its graph: the run is shown, with the graph as a tab.
   renderer(PLUGIN.mime, 'Shows recorded runs.', RUN_MIME_TYPE, 10, showRun),
-  renderer(PLUGIN.graph, 'Shows fusion graphs.', GRAPH_MIME_TYPE, 11, showGraph)
+  renderer(PLUGIN.graph, 'Shows fusion graphs.', GRAPH_MIME_TYPE, 11, showGraph),
+  renderer(PLUGIN.coverage, 'Shows operator tables.', COVERAGE_MIME_TYPE, 12, showCoverage)
 ];

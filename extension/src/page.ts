@@ -1,16 +1,20 @@
 /** The views for a page of their own and for widgets: what `tpu_lab/static/page.js` exports. */
 
 import { LayoutEngine } from './graph/engine.js';
+import { renderCoverage } from './view/coverage/explorerview.js';
 import { renderGraph } from './view/graph/graphtab.js';
 import { renderRun } from './view/runview.js';
 
 /** Shows one thing. `engine` gives the text of the layout engine when a graph needs it. Returns the function that takes it away. */
 export function show(
   host: HTMLElement,
-  kind: 'run' | 'graph',
+  kind: 'run' | 'graph' | 'coverage',
   data: unknown,
   engine: () => Promise<string>
 ): () => void {
+  if (kind === 'coverage') {
+    return renderCoverage(host, data);
+  }
   // One engine for a page, however many views are shown.
   const page = globalThis as { tpuLabEngine?: LayoutEngine };
   page.tpuLabEngine ??= new LayoutEngine(engine);

@@ -5,7 +5,7 @@ import { placeOf, samePlace, type IPlace } from './places.js';
 
 /** What stands beside a line: a finding, an exception, or a flush. */
 export interface IMark {
-  readonly kind: 'sync' | 'fallback' | 'graph_break' | 'recompile' | 'flush' | 'error' | 'note';
+  readonly kind: 'sync' | 'fallback' | 'graph_break' | 'recompile' | 'flush' | 'error' | 'interrupt' | 'note';
   readonly severity: 'wrong' | 'cost' | 'note';
   readonly title: string;
   readonly reason: string;
@@ -38,8 +38,9 @@ export function marks(run: IRun): IMark[] {
       !run.failures.some(other => other.op && samePlace(placeOf(run, other), placeOf(run, failure)))
   );
   const failed = told.map((failure): IMark => ({
-    kind: 'error',
-    severity: 'wrong',
+    // Somebody stopped the cell: nothing went wrong.
+    kind: failure.kind === 'KeyboardInterrupt' ? 'interrupt' : 'error',
+    severity: failure.kind === 'KeyboardInterrupt' ? 'note' : 'wrong',
     title: failure.op ? `${failure.op} raised ${failure.kind}` : failure.kind,
     reason: failure.message,
     remedy: '',

@@ -5,7 +5,9 @@ export const PLUGIN = {
   editor: 'tpu-lab:editor',
   side: 'tpu-lab:kernel-side',
   mime: 'tpu-lab:mime',
-  graph: 'tpu-lab:graph'
+  graph: 'tpu-lab:graph',
+  coverage: 'tpu-lab:coverage',
+  insert: 'tpu-lab:insert'
 } as const;
 
 /** Commands act on the active cell of the current notebook. */
@@ -21,6 +23,9 @@ export const RUN_MIME_TYPE = 'application/vnd.tpu-lab.run+json';
 
 /** One compiled program or several, as a fusion graph. */
 export const GRAPH_MIME_TYPE = 'application/vnd.tpu-lab.graph+json';
+
+/** The operator table. */
+export const COVERAGE_MIME_TYPE = 'application/vnd.tpu-lab.coverage+json';
 
 /** The item of the cell toolbar, named in `schema/plugin.json`. */
 export const TOOLBAR_ITEM = 'tpu-lab-mode';

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.record import samples
-from tpu_lab.analysis.compare import break_even, compare, median_range, repeats_to_settle, settled
+from tpu_lab.analysis.compare import break_even, compare, median_range, mode_result, repeats_to_settle, settled
 from tpu_lab.errors import OptionError
 from tpu_lab.record import Run
 from tpu_lab.record.comparison import Difference, Verdict
+from tpu_lab.record.memory import CurvePoint
 from tpu_lab.record.timing import Timing
 
 
@@ -156,3 +157,13 @@ def test_no_number_of_repeats_separates_equal_timings() -> None:
     same = Timing(0, (10, 12, 14))
     assert repeats_to_settle(same, same) is None
     assert repeats_to_settle(Timing(0, (1000, 2000, 3000)), Timing(0, (1001, 2001, 3001))) is None
+
+
+def test_a_leg_s_memory_is_told_at_even_steps_of_its_ops() -> None:
+    base = samples.run(with_comparison=False)
+    points = tuple(CurvePoint(op, nbytes) for op, nbytes in ((0, 10), (1, 30), (119, 20)))
+    long = replace(base, totals=replace(base.totals, ops=120), memory=replace(base.memory, start_bytes=5, curve=points))
+    curve = mode_result("eager", long).curve
+    assert len(curve) == 60
+    assert (curve[0], curve[1], curve[58], curve[59]) == (30, 30, 30, 20)
+    assert mode_result("eager", replace(long, memory=replace(long.memory, curve=()))).curve == ()

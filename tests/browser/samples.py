@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.browser.server import REPOSITORY
 from tpu_lab.record import codec
-from tpu_lab.record.comparison import Comparison, Difference, ModeResult, Verdict
+from tpu_lab.record.comparison import Comparison, Difference, ModeResult, NamedDifference, Verdict
 from tpu_lab.record.findings import Finding
 from tpu_lab.record.graphs import Graph, Region
 from tpu_lab.record.happenings import Failure, Fallback, Flush, GraphBreak, Recompile, Sync
@@ -248,8 +248,10 @@ def compared_run() -> Run:
         counts = {"syncs": 1, "fallbacks": 1, "graph_breaks": 0, "recompiles": 0} | more
         return ModeResult(mode, "tpu", target, "", timing, peak_mb * 1_000_000, True, 47, kernels, mode != "compile", **counts)
 
+    worst = (NamedDifference("p", 0.0313, 10), NamedDifference("model.0.weight", 0.004, 13), NamedDifference("mid", None))
+    rises = tuple(1_000_000 * n for n in (310, 340, 440, 710, 980, 1310, 1180, 900, 760, 420))
     modes = (
-        leg("eager", "XLA:CPU", 1520, (1310, 1270, 1440), 1310, 47, difference=Difference(1.2e-4, 2.4e-7, "y", False, 14, 1.3e-6)),
+        leg("eager", "XLA:CPU", 1520, (1310, 1270, 1440, 9800), 1310, 47, curve=rises, difference=Difference(1.2e-4, 2.4e-7, "y", False, 14, 1.3e-6)),
         leg(
             "compile",
             "XLA:CPU",
@@ -259,10 +261,11 @@ def compared_run() -> Run:
             8,
             graph_breaks=1,
             recompiles=1,
-            difference=Difference(0.03, 0.0313, "p", False, 14, 0.016),
+            difference=Difference(0.03, 0.0313, "p", False, 14, 0.016, worst),
+            curve=tuple(1_000_000 * n for n in (310, 310, 840, 1040, 620, 310)),
         ),
         leg("fuse", "XLA:CPU", 0, (), 0, 0, failure="OptionError: Mode fuse does not exist yet"),
-        leg("cpu", "PyTorch CPU", 1150, (1120, 1050, 1290), 1310, 47, syncs=0, fallbacks=0),
+        leg("cpu", "PyTorch CPU", 1150, (1120, 1050, 1290), 1310, 47, syncs=0, fallbacks=0, curve=tuple(n * 9 // 10 for n in rises)),
     )
     verdicts = (
         Verdict("compile", "eager", "faster", 1.53, None, 3_600_000_000, 454_000_000.0, 9),

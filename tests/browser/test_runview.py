@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import samples
 from tests.browser.conftest import WAIT_MS, Notebook
+from tpu_lab.views.packed import packed
 
 MIME_TYPE = "application/vnd.tpu-lab.run+json"
 
@@ -159,7 +160,17 @@ def test_compare_states_its_results(notebook: Notebook) -> None:
     )
     expect(view.locator(".tl-Compare")).to_contain_text("compile pays for itself from the 9th call.")
     expect(view.locator(".tl-Compare")).to_contain_text("compile leaves the tolerance against cpu.")
-    expect(view.get_by_role("listitem", name="eager: 1.31\u00a0s, from 1.27\u00a0s to 1.44\u00a0s")).to_be_visible()
+    compare = view.locator(".tl-Compare")
+    expect(compare).to_contain_text("Kernels started: 47 in eager, ≥ 8 in compile.")
+    expect(compare.get_by_role("img", name="Peak memory: 1.31\u00a0GB in eager, 1.04\u00a0GB in compile, 1.31\u00a0GB in cpu.")).to_be_visible()
+    expect(compare.locator(".tl-Curve")).to_have_count(3)
+    worst = compare.locator(".tl-Largest li")
+    expect(worst).to_contain_text(["p line 10", "model.0.weight line 13", "NaN or infinity in one only, or another shape"])
+    # One late call of eager (9.8 s) does not shrink the bars: its whisker has an open end, and the bar of compile is a third of the width.
+    expect(compare.locator(".tl-SpreadBar-track u.tl-mod-beyond")).to_have_count(1)
+    width = compare.locator(".tl-SpreadBar-track i").nth(1).evaluate("bar => parseFloat(bar.style.width)")
+    assert 25 < width < 40
+    expect(view.get_by_role("listitem", name="eager: 1.38\u00a0s, from 1.27\u00a0s to 9.80\u00a0s")).to_be_visible()
     expect(view.locator(".tl-Modes tbody tr")).to_have_count(4)
     expect(view.locator(".tl-Modes")).to_contain_text("OptionError: Mode fuse does not exist yet")
 
@@ -192,6 +203,26 @@ def test_a_hostile_run_is_only_text(notebook: Notebook) -> None:
     expect(view.locator(".tl-Ops")).to_contain_text("onerror")
     assert page.evaluate("window.hit") is None
     assert view.locator("img, script").count() == 0
+
+
+def test_an_interrupt_is_no_exception(notebook: Notebook) -> None:
+    data = samples.data()["failed"]
+    data["failures"][0] |= {"kind": "KeyboardInterrupt", "op": "", "message": ""}
+    _, view = open_run(notebook, "interrupt.ipynb", data)
+    expect(view.locator(".tl-RunLine").get_by_role("img", name="1 interrupt")).to_be_visible()
+    view.locator(".tl-RunLine").click()
+    expect(view.get_by_role("button", name="1 interrupt")).to_be_visible()
+    expect(view).not_to_contain_text("exception")
+
+
+def test_line_times_say_what_they_leave_out_and_packed_runs_are_read(notebook: Notebook) -> None:
+    data = samples.data()["compiled"]
+    data["totals"] |= {"wall_ns": 3_000_000_000, "op_ns": 800_000_000, "build_ns": 1_700_000_000, "sync_ns": 0, "fallback_ns": 0, "flushes": 0}
+    _, view = open_run(notebook, "packed.ipynb", packed(data))
+    view.locator(".tl-RunLine").click()
+    expect(view.locator(".tl-Note")).to_contain_text("1.70\u00a0s compiling and 500\u00a0ms in Python (the cell's own code, torch.compile's tracing")
+    _, damaged = open_run(notebook, "damaged.ipynb", packed(data) | {"deflate": "AAAA"})
+    expect(damaged.get_by_role("alert")).to_contain_text("cannot be unpacked")
 
 
 def test_a_running_cell_shows_its_run(notebook: Notebook) -> None:

@@ -31,6 +31,14 @@ def test_a_number_is_no_part_of_the_program() -> None:
     assert program_cache.compilations == before
 
 
+def test_one_as_an_operand_is_a_number_too() -> None:
+    x = torch.ones(3, device="tpu")
+    x + 2, 2 - x, x * 2
+    before = program_cache.compilations
+    assert [(x + 1).tolist(), (1 - x).tolist(), (x * 1).tolist()] == [[2.0] * 3, [0.0] * 3, [1.0] * 3]
+    assert program_cache.compilations == before
+
+
 def test_an_offset_is_no_part_of_the_program() -> None:
     x = torch.arange(1000.0, device="tpu")
     x[3:8] + 1, x[3:8].mul_(1.5)
@@ -46,6 +54,17 @@ def test_operands_that_alias() -> None:
         x = torch.arange(6.0, device=device)
         view = x[2:4]
         return x * x, x + x.flip(0), x[:3] * x[3:], view / view, torch.dot(x, x), torch.addcmul(x, x, x), torch.where(x > 2, x, x[0])
+
+    agree(run)
+
+
+def test_a_program_for_one_storage_does_not_serve_two() -> None:
+    def run(device: str) -> Any:
+        x, y = torch.arange(6.0, device=device), torch.arange(6.0, device=device) * 2
+        found = []
+        for _ in range(3):
+            found += [x * x, x * y, y * y, x[:3] * x[3:], x[:3] * y[3:], x[3:] * x[3:], 3 * x, torch.dot(x, y), torch.dot(y, y)]
+        return found
 
     agree(run)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import types
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,16 @@ def test_a_compile_has_an_id_and_a_backend_a_name() -> None:
     assert len(ids) == 1 and "/" in ids[0] and internals.compile_id() == "None"
     assert internals.compile_backend("eager").__name__ == "eager"
     assert isinstance(internals.inductor_wrapper()("default", None, None), internals.inductor_wrapper())
+
+
+def test_records_of_the_structured_trace() -> None:
+    told: list[Any] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append((record.metadata, record.payload))  # type: ignore[attr-defined,method-assign]
+    log = logging.getLogger("torch.__trace")
+    log.addHandler(handler)
+    try:
+        internals.trace_structured("artifact", metadata_fn=lambda: {"name": "n"}, payload_fn=lambda: "text", expect_trace_id=False)
+    finally:
+        log.removeHandler(handler)
+    assert told[0][0]["artifact"] == {"name": "n"} and told[0][1] == "text"

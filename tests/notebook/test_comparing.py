@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.notebook.conftest import Notebook
 from tpu_lab.notebook.cpu_twins import OnCpu, replace_by_twins
-from tpu_lab.notebook.outcome import difference, outcome
+from tpu_lab.notebook.outcome import difference, lines_of, outcome
 from tpu_lab.notebook.state import Reachable
 
 COMPARE = "%%tpu compare eager compile --device cpu"
@@ -299,3 +301,16 @@ def test_what_is_compared() -> None:
     assert not found["t"].requires_grad
     namespace["t"].data.mul_(5)
     assert found["t"].tolist() == [1.0, 1.0]
+
+
+def test_what_differs_most_is_named_with_its_line() -> None:
+    right = {"a": torch.tensor([1.0]), "b[0]": torch.tensor([1.0]), "c.weight": torch.tensor([2.0]), "same": torch.ones(1)}
+    ours = {"a": torch.tensor([1.5]), "b[0]": torch.tensor([float("nan")]), "c.weight": torch.tensor([2.5]), "same": torch.ones(1)}
+    found = difference(ours, right, {"a": 2, "b": 3, "c": 5})
+    assert [(one.name, one.max_rel, one.line) for one in found.largest] == [("b[0]", None, 3), ("a", 0.5, 2), ("c.weight", 0.25, 5)]
+
+
+def test_a_name_has_the_line_that_binds_it_last() -> None:
+    nodes = ast.parse("a = x\nfor i in range(3):\n    a = a + i\nprint(a, x)").body
+    cell = SimpleNamespace(nodes=nodes)
+    assert {name: line for name, line in lines_of(cell).items() if name in "aix"} == {"a": 3, "i": 2, "x": 1}  # type: ignore[arg-type]

@@ -207,7 +207,26 @@ def test_too_much_cpu_memory_is_refused_with_a_next_step(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "name", ["_", "__", "___", "_i", "_ii", "_iii", "_i12", "_7", "_oh", "_dh", "_ih", "In", "Out", "__compiled_fn_3", "get_ipython"]
+    "name",
+    [
+        "_",
+        "__",
+        "___",
+        "_i",
+        "_ii",
+        "_iii",
+        "_i12",
+        "_7",
+        "_oh",
+        "_dh",
+        "_ih",
+        "In",
+        "Out",
+        "__compiled_fn_3",
+        "get_ipython",
+        "_139688169238064_c0",
+        "__torch_139688169238064_c12",
+    ],
 )
 def test_names_of_ipython_and_dynamo_are_left_alone(name: str) -> None:
     assert is_hidden(name)
@@ -216,3 +235,16 @@ def test_names_of_ipython_and_dynamo_are_left_alone(name: str) -> None:
 @pytest.mark.parametrize("name", ["_inputs", "_private", "x", "Input", "_i_am_mine", "exit_code", "_1st"])
 def test_names_of_the_user_are_not(name: str) -> None:
     assert not is_hidden(name)
+
+
+def test_what_dynamo_made_for_a_cell_stays() -> None:
+    """A program whose names were taken away would be compiled again at each repeat."""
+    names: dict[str, Any] = {"torch": torch, "x": torch.ones(2)}
+    exec("def double(x):\n    return x * 2 if type(x) is torch.Tensor else x", names)
+    compiled: list[Any] = []
+    program = torch.compile(names["double"], backend=lambda graph, inputs: compiled.append(graph) or graph.forward)
+    before = Snapshot(names, FakeLab())
+    for _ in range(3):
+        assert program(names["x"]).tolist() == [2, 2]
+        before.restore()
+    assert len(compiled) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 import tpu_lab
 from tests.notebook.conftest import Notebook, _forget_programs
 from tpu_lab.errors import OptionError
-from tpu_lab.notebook import extension, targets
+from tpu_lab.notebook import extension, progress, targets
 from tpu_lab.record.program import PREDICTED, Program
 from tpu_lab.xla import compile_service, target_compile
 
@@ -47,7 +48,7 @@ def test_a_compiled_cell_shows_what_targets_make_of_it(real: Notebook) -> None:
     done = real.run("%%tpu compile --quiet --target v5e\n" + STEP)
     assert done.success, done.text
     shown = [o["text/plain"] for o in done.outputs if PREDICTED in o.get("text/plain", "")]
-    assert len(shown) == 1 and "TPU v5e" in shown[0] and "eager" in shown[0]
+    assert shown and "TPU v5e" in shown[-1] and "eager" in shown[-1]
     assert real.names["w"].grad is not None and real.names["loss"].item() > 0, "the cell ran as well"
     page = next(o["text/html"] for o in done.outputs if PREDICTED in o.get("text/plain", ""))
     assert "<script" not in page and "TPU v5e" in page
@@ -63,6 +64,26 @@ def test_the_full_answer_follows_in_the_background(real: Notebook) -> None:
             thread.join(200)
     texts = [o["data"]["text/plain"] for o in real.shell.display_pub.outputs if PREDICTED in o["data"].get("text/plain", "")]
     assert "TPU v5e (quick)" in texts[0] and "TPU v5e (quick)" not in texts[-1] and "compiler, " in texts[-1]
+
+
+@needs_libtpu
+def test_a_long_compile_says_how_far_it_is_and_ends_on_demand(real: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    real.run("%%tpu eager --quiet\n" + CELL.replace("128", "1024"))
+    monkeypatch.setattr(progress, "EVERY_S", 0.02)
+    real.run("%%tpu compile --quiet --target v6e --effort full\n" + STEP)
+    deadline = time.monotonic() + 100
+    while "in full: compiling for" not in (told := _texts(real)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert "v6e, in full: compiling for" in told
+    real.run("%tpu target off")
+    for thread in threading.enumerate():
+        if thread.name == "tpu_lab targets":
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+def _texts(real: Notebook) -> str:
+    return "\n".join(o["data"].get("text/plain", "") for o in list(real.shell.display_pub.outputs))
 
 
 @needs_libtpu

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import tpu_lab  # noqa: F401  (names the device)
+from tpu_lab.device import program_cache
 from tpu_lab.record import Run
 from tpu_lab.recording.recorder import Recorder
+from tpu_lab.views import sentences
+from tpu_lab.xla import executable_store
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +96,18 @@ def test_an_operator_without_a_cost_model_has_no_flops() -> None:
         x @ x
     flops = {program.op: program.flops for program in recorder.run.programs}
     assert flops["aten.geqrf.default"] is None and (flops["aten.mm.default"] or 0) > 0
+
+
+def test_programs_from_disk_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TPU_LAB_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(executable_store, "WORTH_S", 0.0)
+    x = torch.ones(3, 41, device="tpu")
+    runs = []
+    for _ in range(2):
+        program_cache.clear()
+        with Recorder() as recorder:
+            (x.exp() + x.sin()).sum()
+        runs.append(recorder.run)
+    assert [{p.cache for p in run.programs} for run in runs] == [{"miss"}, {"disk"}]
+    cold, warm = (sentences.wall(run)[1].replace("\N{NO-BREAK SPACE}", " ") for run in runs)
+    assert cold.endswith("compiling 4 programs") and warm.endswith("compiling 4 programs, 4 from disk")

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import pytest
 
 from tpu_lab.errors import MissingPackageError, TargetCompilerError
+from tpu_lab.record import program_codec
 from tpu_lab.record.program import Program
 from tpu_lab.record.targets import CPU, target_named
 from tpu_lab.xla import _jax_internals as internals
@@ -80,7 +81,7 @@ def test_a_worker_that_is_killed_is_started_again() -> None:
         first = worker.pid
         assert first is not None
         os.kill(first, signal.SIGKILL)
-        assert worker.compile(job("v6e")).outcome == "ok"
+        assert program_codec.unpack(worker.compile(job("v6e"))).outcome == "ok"
         assert worker.pid not in (None, first)
     finally:
         worker.stop()
@@ -154,9 +155,9 @@ def test_the_cache_answers_and_a_damaged_file_is_made_anew(monkeypatch: pytest.M
     asked: list[Job] = []
 
     class Fake:
-        def compile(self, job: Job) -> Program:
+        def compile(self, job: Job) -> bytes:
             asked.append(job)
-            return Program(name=f"answer {len(asked)}")
+            return program_codec.pack(Program(name=f"answer {len(asked)}"))
 
     monkeypatch.setattr(compile_service, "worker_for", lambda effort: Fake())
     one, other = Job(bytecode("cpu"), CPU), Job(bytecode("cpu"), CPU, mode="eager")
@@ -171,17 +172,17 @@ def test_the_cache_answers_and_a_damaged_file_is_made_anew(monkeypatch: pytest.M
 def test_a_cache_that_cannot_be_written_does_not_matter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TPU_LAB_CACHE_DIR", str(tmp_path / "file"))
-    assert not program_store.save("key", Program())
+    assert not program_store.save("key", program_codec.pack(Program()))
     assert program_store.load("key") is None
 
 
 def test_the_oldest_programs_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     for i in range(3):
-        program_store.save(f"key{i}", Program(name="x" * 100))
+        program_store.save(f"key{i}", program_codec.pack(Program(name="x" * 100)))
         os.utime(program_store.folder() / f"key{i}.json.gz", (i, i))
     size = (program_store.folder() / "key0.json.gz").stat().st_size
     monkeypatch.setattr(program_store, "LIMIT_BYTES", 3 * size)
-    program_store.save("key3", Program(name="x" * 100))
+    program_store.save("key3", program_codec.pack(Program(name="x" * 100)))
     assert program_store.load("key0") is None and program_store.load("key3") is not None
 
 

@@ -21,6 +21,8 @@ MIN_REPEATS = 3
 """With fewer repeats no ratio is given."""
 MOST_REPEATS = 1_000
 """More repeats than this are not suggested."""
+CURVE_STEPS = 60
+"""Steps of a leg's memory curve."""
 _CONFIDENCE = 0.95
 _TWO_SIGMA = 1.96 * math.sqrt(math.pi / 2)
 """A median of n normal samples has standard error sqrt(pi/2) * sigma / sqrt(n)."""
@@ -75,7 +77,22 @@ def mode_result(mode: str, run: Run, difference: Difference | None = None, failu
         recompiles=totals.recompiles,
         difference=difference,
         failure=failure,
+        curve=_steps(run),
     )
+
+
+def _steps(run: Run) -> tuple[int, ...]:
+    """The memory curve of a run at `CURVE_STEPS` even steps; where a step has no point, what was alive before goes on."""
+    points, last = run.memory.curve, max(run.totals.ops, 1)
+    steps = [-1] * min(CURVE_STEPS, last)
+    for point in points:
+        at = min(point.op * len(steps) // last, len(steps) - 1)
+        steps[at] = max(steps[at], point.nbytes)
+    alive, found = run.memory.start_bytes, []
+    for value in steps:
+        alive = value if value >= 0 else alive
+        found.append(alive)
+    return tuple(found) if points else ()
 
 
 def verdict(result: ModeResult, base: ModeResult) -> Verdict:
@@ -152,7 +169,11 @@ def _round_up(count: int) -> int:
 
 def _finite(difference: Difference | None) -> Difference | None:
     """NaN and infinity do not go into a record: they become `nonfinite`."""
-    if difference is None or all(value is None or math.isfinite(value) for value in (difference.max_abs, difference.max_rel)):
+    if difference is None:
+        return None
+    largest = tuple(replace(one, max_rel=_or_none(one.max_rel)) for one in difference.largest)
+    difference = replace(difference, largest=largest)
+    if all(value is None or math.isfinite(value) for value in (difference.max_abs, difference.max_rel)):
         return difference
     return replace(difference, max_abs=_or_none(difference.max_abs), max_rel=_or_none(difference.max_rel), nonfinite=True)
 

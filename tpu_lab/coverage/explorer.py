@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +9,9 @@ from ..views import html_parts as parts
 from ..views import theme
 from ..views.markup import Markup, element
 from ..views.numbers import count, percent
+from ..views.packed import packed
 from ..views.page import page
+from .families import ORDER
 from .rows import EXECUTORS, HERE, THERE, Coverage, Overload
 from .sources import lowering_source
 
@@ -30,9 +29,9 @@ def on_device(row: Overload, dtype: str) -> bool:
 
 
 def families(table: Coverage) -> list[str]:
-    """The families with rows, the largest first."""
-    names = [row.family for row in table.rows]
-    return sorted(set(names), key=lambda name: (-names.count(name), name))
+    """The families with rows, in their order."""
+    found = {row.family for row in table.rows}
+    return [family for family in ORDER if family in found]
 
 
 def heat(table: Coverage) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
@@ -118,8 +117,8 @@ def view_data(table: Coverage) -> dict[str, Any]:
     }
 
 
-def _details(table: Coverage) -> str:
-    """What the pane shows of each row, in their order: JSON, compressed, in base 64."""
+def _details(table: Coverage) -> dict[str, str]:
+    """What the pane shows of each row, in their order, packed: it is read when the table is on the screen."""
     from .table import programs
 
     texts = programs()
@@ -138,7 +137,7 @@ def _details(table: Coverage) -> str:
             "program": texts.get(row.name, ""),
         }
         found.append({key: value for key, value in entry.items() if value})
-    return base64.b64encode(gzip.compress(json.dumps(found, ensure_ascii=False).encode(), mtime=0)).decode()
+    return packed(found)
 
 
 def coverage_page(table: Coverage) -> str:
@@ -148,4 +147,4 @@ def coverage_page(table: Coverage) -> str:
 
 def mime_bundle(table: Coverage) -> dict[str, Any]:
     """Text, HTML and the explorer's data."""
-    return {"text/plain": summary(table), "text/html": html_fragment(table), MIME_TYPE: view_data(table)}
+    return {"text/plain": summary(table), "text/html": html_fragment(table), MIME_TYPE: packed(view_data(table))}

@@ -53,11 +53,13 @@ _NAMES: tuple[tuple[str, str], ...] = (
     ("other", r"^size$|^stride$|^numel|^sym_|_dim$|^dim$|^output_nr|^data$|^storage_offset"),
     ("other", r"^_(batch|add_batch|remove_batch)|dual|primal|^_print|^_make_dep"),
     ("other", r"^_propagate|^record_stream|^retain|^requires_grad|^rename|names|^refine|^align"),
-    ("other", r"^_(nnpack|shape_as|pin_memory|use_c|has_same|fused_sdp|efficientzero|rowwise|cummax"),
-    ("other", r"cummin|weight_norm|sobol|backward)|^get_|^set_data"),
+    ("other", r"^_(nnpack|shape_as|pin_memory|use_c|has_same|fused_sdp|efficientzero|rowwise|cummax|cummin|weight_norm|sobol)"),
+    ("other", r"^_backward|^get_|^set_data"),
     ("make, copy", r"^_?(cast|type_as|cpu|cuda|from_file|item|pin_memory|local_scalar|contiguous|data|promote|can_cast|result_type)"),
 )
 """The first pattern that is found in an overload's name decides; what none names is a function of elements, or a synonym of one."""
+ORDER = tuple(dict.fromkeys([*_FILES, *(family for family, _ in _NAMES if family != "other"), "other"]))
+"""The order in which families are shown."""
 _BY_FILE = {file: family for family, files in _FILES.items() for file in files.split()}
 _BY_NAME = tuple((family, re.compile(pattern)) for family, pattern in _NAMES)
 

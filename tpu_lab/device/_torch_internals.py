@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import torch
+from torch._logging import _internal
 from torch._prims_common import wrappers
 from torch.utils import _device, _pytree, backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
@@ -43,6 +44,8 @@ sequence_number: Callable[[], int] = _C._autograd._get_sequence_nr
 """The number that autograd gives this thread's next node."""
 autograd_node: Callable[[], Any] = _C._current_autograd_node
 """The autograd node that runs in this thread; None outside a backward pass."""
+trace_structured = _internal.trace_structured
+"""Writes a record to the structured trace (`TORCH_TRACE`), if somebody keeps it."""
 graph_task: Callable[[], int] = _C._current_graph_task_id
 """The number of the backward pass that runs in this thread; -1 outside one."""
 

@@ -133,11 +133,7 @@ class Splitter:
     def number(self, value: Any) -> Any:
         """A Python number: a run-time input."""
         kind = value.__class__
-        if kind is int and value == 1:
-            self.key.append("one")  # the default of alpha and beta: a constant, so that no multiplication is left of it
-            return Static(1)
-        array = number(value)
-        self.inputs.append(array)
+        self.inputs.append(number(value))
         self.key += ("number", kind)
         return NumberSlot(len(self.inputs) - 1, True, _NUMBER_DTYPE.get(kind, torch.float64))
 
@@ -191,6 +187,8 @@ def split(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             if argument.name == "device":
                 require_device(value)
             slots.append(None)
+        elif argument.is_absent_factor(value):
+            slots.append(splitter.static(value))
         else:
             slots.append(splitter.argument(value, argument.kind, argument.name, plan.name))
     splitter.key.append(torch.get_default_dtype())

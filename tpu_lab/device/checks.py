@@ -40,8 +40,12 @@ _ERRORS: dict[Complaint, tuple[type[Exception], str]] = {
 def error_of(code: int, op: str, line: str) -> Exception:
     """The exception for what a check found in operator `op` called at `line`."""
     kind, text = _ERRORS[Complaint(code)]
-    place = _CELL.sub(r"cell line \1", line)
-    return kind(f"{op}: {text.format(where=f' (called at {place})' if place else '')}")
+    return kind(f"{op}: {text.format(where=f' (called at {shown_line(line)})' if line else '')}")
+
+
+def shown_line(line: str) -> str:
+    """A `file:line` as a person reads it: a notebook's cell has no name worth showing."""
+    return _CELL.sub(r"cell line \1", line)
 
 
 def false_assertion(message: str, line: str) -> Exception:

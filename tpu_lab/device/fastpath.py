@@ -26,7 +26,7 @@ from .plan import Argument, Plan
 
 NO_PART_OF_IT = ("device", "layout", "pin_memory", "generator")
 _NAMES = frozenset({"observer", "start", "key", "entry", "arrays", "moves", "outputs", "done", "f", "result", "results", "made", "number", "check"})
-_NAMES |= {"block", "bucket", "written", "recent", "float_array", "free_slot", "new_slot", "keep_slot", "is_ready"}
+_NAMES |= {"one", "block", "bucket", "written", "recent", "float_array", "free_slot", "new_slot", "keep_slot", "is_ready"}
 """Words of the kernel's text that no keyword-only argument may be called."""
 
 
@@ -148,8 +148,11 @@ def _head(plan: Plan, arrays: bool) -> list[str]:
     for i, a in enumerate(plan.arguments):
         lines += _take(i, a, pending, general, arrays)
         key.append(f"*k{i}" if a.kind == "tensor" else f"k{i}")
-    for x in tensors_at:
-        lines += [f"    if b{x} is b{y} and b{y} is not None: {general}" for y in tensors_at if y < x]
+    if _may_be_one(plan):
+        lines.append("    one = b{1} is b{0} and b{0} is not None".format(*tensors_at))
+        key.append("one")
+    else:
+        lines += [f"    if b{x} is b{y} and b{y} is not None: {general}" for x in tensors_at for y in tensors_at if y < x]
     return [
         *lines,
         f"    key = ({', '.join(key)}, float_default())",
@@ -157,6 +160,21 @@ def _head(plan: Plan, arrays: bool) -> list[str]:
         f"    if entry is None: return learn(quick, key, ({positional}), {{{keywords}}})",
         f"    if entry.general: {general}",
     ]
+
+
+def _may_be_one(plan: Plan) -> bool:
+    """True if a quick kernel serves two tensors in one storage too, as in `x * x`: such a program takes the storage once."""
+    return not plan.in_place and sum(a.kind == "tensor" for a in plan.arguments) == 2
+
+
+def _given(plan: Plan, letter: str) -> str:
+    """The list of what is there of `b<i>` or `a<i>`, as an expression."""
+    at = [i for i, a in enumerate(plan.arguments) if a.kind == "tensor"]
+    every = f"[{', '.join(f'{letter}{i}' for i in at)}]"
+    if len(at) == 1:
+        return every
+    found = f"{every} if {' and '.join(f'{letter}{i} is not None' for i in at)} else [x for x in {every} if x is not None]"
+    return f"[{letter}{at[0]}] if one else {found}" if _may_be_one(plan) else found
 
 
 def _general(plan: Plan) -> str:
@@ -168,12 +186,7 @@ def _general(plan: Plan) -> str:
 
 def _deferring_source(plan: Plan) -> str:
     """The text of the kernel that defers."""
-    tensors_at = [i for i, a in enumerate(plan.arguments) if a.kind == "tensor"]
-    buffers = ", ".join(f"b{i}" for i in tensors_at)
-    lines = [*_head(plan, arrays=False), f"    buffers = [{buffers}]"]
-    if len(tensors_at) > 1:
-        lines.append(f"    if {' or '.join(f'b{i} is None' for i in tensors_at)}: buffers = [b for b in buffers if b is not None]")
-    lines += ["    arrays = []", *_inputs(plan)]
+    lines = [*_head(plan, arrays=False), f"    buffers = {_given(plan, 'b')}", "    arrays = []", *_inputs(plan)]
     targets = "(b0,)" if plan.in_place else "()"
     call = f"deferral.run(plan, entry, buffers, arrays, {targets})"
     if plan.in_place:
@@ -191,24 +204,19 @@ def _inputs(plan: Plan) -> list[str]:
 def _source(plan: Plan) -> str:
     """The text of the kernel that runs."""
     general = _general(plan)
-    tensors_at = [i for i, a in enumerate(plan.arguments) if a.kind == "tensor"]
     signature, *head = _head(plan, arrays=True)
     lines = [signature, "    observer = events.observer", "    if observer is not None: start = now()", *head]
     if plan.in_place:
         lines.append(f"    if b0.shared or journals: {general}")
     lines += [
         "    if ledger.live + entry.bytes > ledger.limit: refuse(entry.bytes, plan.aten)",
-        f"    arrays = [{', '.join(f'a{i}' for i in tensors_at)}]",
-    ]
-    if len(tensors_at) > 1:
-        lines.append(f"    if {' or '.join(f'a{i} is None' for i in tensors_at)}: arrays = [a for a in arrays if a is not None]")
-    lines += [
+        f"    arrays = {_given(plan, 'a')}",
         *_inputs(plan),
         *_run(plan),
         "    entry.last = tick()",
         "    if entry.checked: check(plan, outputs.pop())",
         f"    if modes.blocking or (observer is not None and observer.blocking): {_wait(plan)}",
-        *_results(plan, tensors_at),
+        *_results(plan),
     ]
     return "\n".join(lines) + "\n"
 
@@ -258,7 +266,6 @@ def _take(i: int, a: Argument, pending: list[str], general: str, arrays: bool) -
         return [
             f"    n{i} = s{i} = None",
             f"    if {name}.__class__ in numeric:",
-            f"        if {name}.__class__ is int and {name} == 1: {general}",
             f"        b{i} = a{i} = None; k{i} = ({name}.__class__,)",
             f"        if {name}.__class__ is float:",
             *("    " + line for line in _take_float(i, name, arrays)),
@@ -278,7 +285,7 @@ def _take(i: int, a: Argument, pending: list[str], general: str, arrays: bool) -
             f"    if {name}.__class__ is float:",
             f"        k{i} = float",
             *_take_float(i, name, arrays),
-            f"    elif {name} is None or ({name}.__class__ is int and {name} == 1): n{i} = None; k{i} = {name}",
+            f"    elif {name} is None{f' or ({name}.__class__ is int and {name} == 1)' if a.is_absent_factor(1) else ''}: n{i} = None; k{i} = {name}",
             f"    else: k{i} = {name}.__class__; n{i} = number({name})",
         ]
     text = f"    k{i} = freeze({name}) if {name}.__class__ is list else {name}"
@@ -306,11 +313,8 @@ def _is_number_like(a: Argument) -> bool:
     return a.default.__class__ is float or a.name in ("exponent", "p", "ord", "value", "negative_slope")
 
 
-def _results(plan: Plan, tensors_at: list[int]) -> list[str]:
-    buffers = "[" + ", ".join(f"b{i}" for i in tensors_at) + "]"
-    if len(tensors_at) > 1:
-        some_missing = " or ".join(f"b{i} is None" for i in tensors_at)
-        buffers = f"[b for b in {buffers} if b is not None] if {some_missing} else {buffers}"
+def _results(plan: Plan) -> list[str]:
+    buffers = _given(plan, "b")
     if plan.in_place:
         return [
             f"    if observer is not None: observer.op(entry.info, start, now(), ({buffers}), (b0,))",

@@ -45,6 +45,15 @@ def _translated(error: BaseException, op: Any, args: Any) -> BaseException:
     return RuntimeError(f"{op}({describe(args)}): the lowering failed: {type(error).__name__}: {text[:500]}").with_traceback(None)
 
 
+def of_deferred(error: BaseException, program: events.OpProgram, line: str) -> Exception:
+    """The exception for a deferred call that failed when it ran at last; `line` is where it was recorded (`file:line`)."""
+    text = str(error)
+    kind = torch.OutOfMemoryError if "RESOURCE_EXHAUSTED" in text else RuntimeError
+    operands = ", ".join(f"{one.dtype}{list(one.shape)}" for one in program.inputs)
+    where = f", called at {checks.shown_line(line)}" if line else ""
+    return kind(f"{program.op.removesuffix('.default')}({operands}){where}, deferred until now: XLA says: {text.splitlines()[0][:500]}")
+
+
 def _from_jax(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

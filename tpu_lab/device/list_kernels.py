@@ -79,10 +79,7 @@ class _Scan:
                 key.append(fastpath.place(buffer.layout, tensor, offset))
 
     def number(self, value: Any) -> None:
-        """A Python number. 1 is part of the program, as in `call.Splitter.number`."""
-        if value.__class__ is int and value == 1:
-            self.key.append(1)
-            return
+        """A Python number."""
         self.key.append(value.__class__)
         self.inputs.append(numbers.number(value))
 
@@ -112,18 +109,18 @@ def list_kernels(plan: Plan) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _kernel(plan: Plan, quick: dict[Any, Any], defers: bool) -> Callable[..., Any]:
-    kinds = tuple(a.kind for a in plan.arguments)
+    arguments = plan.arguments
     defaults = tuple(a.default for a in plan.arguments)
     keywords = tuple((a.name, a.default) for a in plan.arguments if a.keyword_only)
-    positional = len(kinds) - len(keywords)
+    positional = len(arguments) - len(keywords)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         start = time.perf_counter_ns() if events.observer is not None else 0
         values = args + defaults[len(args) : positional] + tuple([kwargs.get(name, default) for name, default in keywords])
         scan = _Scan(len(args[0]) if plan.in_place else 0, reads=not defers)
         try:
-            for kind, value in zip(kinds, values, strict=True):
-                scan.argument(value, kind)
+            for argument, value in zip(arguments, values, strict=True):
+                scan.argument(value, argument.kind if not argument.is_absent_factor(value) else "static")
         except _Unusual:
             return strict.run(plan, args, kwargs)
         key = tuple(scan.key)

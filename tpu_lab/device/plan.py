@@ -32,6 +32,10 @@ class Argument:
     written: bool
     passed: bool
 
+    def is_absent_factor(self, value: Any) -> bool:
+        """True for an `alpha`, `beta` or `value` left at its default 1: a constant, so that no multiplication is left of it."""
+        return value.__class__ is int and value == 1 and self.kind == "number" and self.default.__class__ is int and self.default == 1
+
 
 @dataclass(eq=False)
 class Plan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +23,7 @@ from .cpu_twins import OnCpu, replace_by_twins
 from .lab import Lab
 from .modes import CPU, Mode, PreparedCell
 from .options import CellOptions
-from .outcome import Outcome, difference, names_of, outcome
+from .outcome import Outcome, difference, lines_of, names_of, outcome
 from .regions import assigned_before_read
 from .session import Clock, Observed, conclude, surroundings
 from .state import Snapshot, cannot_be_rewound
@@ -58,7 +58,7 @@ async def run_comparison(shell: Any, lab: Lab, options: CellOptions, cell: Cell,
         legs.insert(0, await comparison.leg(first, stays=True))
     finally:
         comparison.close()
-    conclude(lab, options, lambda: _as_run(lab, options, legs, comparison.not_rewound))
+    conclude(lab, options, lambda: _as_run(lab, legs, comparison.not_rewound, lines_of(cell)))
 
 
 class _Comparison:
@@ -141,12 +141,12 @@ class _Comparison:
             yield
 
 
-def _as_run(lab: Lab, options: CellOptions, legs: Sequence[_Leg], not_rewound: tuple[str, ...]) -> Run:
+def _as_run(lab: Lab, legs: Sequence[_Leg], not_rewound: tuple[str, ...], lines: Mapping[str, int]) -> Run:
     """The first mode's run with the comparison in it; every leg's own run is kept too."""
     runs = {leg.mode.name: lab.keep(leg.run) for leg in legs}
     reference = next((leg for leg in legs if leg.mode is CPU and not leg.failure), legs[0])
     differences: dict[str, Difference] = {
-        leg.mode.name: difference(leg.outcome, reference.outcome) for leg in legs if leg is not reference and not leg.failure
+        leg.mode.name: difference(leg.outcome, reference.outcome, lines) for leg in legs if leg is not reference and not leg.failure
     }
     failures = {leg.mode.name: leg.failure for leg in legs if leg.failure}
     for name, failure in failures.items():

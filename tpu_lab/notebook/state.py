@@ -100,7 +100,7 @@ def _is_array(value: Any) -> bool:
     return "numpy" in sys.modules and isinstance(value, sys.modules["numpy"].ndarray)
 
 
-_HIDDEN = re.compile(r"__|_(?:i{0,3}|_{0,2}|oh|dh|ih|i?[0-9]+)$|(?:In|Out|get_ipython|exit|quit)$")
+_HIDDEN = re.compile(r"__|_(?:i{0,3}|_{0,2}|oh|dh|ih|i?[0-9]+)$|(?:In|Out|get_ipython|exit|quit)$|\w*_[0-9]{9,}_c[0-9]+$")
 
 
 def is_hidden(name: str) -> bool:

@@ -8,7 +8,7 @@ import os
 import secrets
 import types
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -93,16 +93,24 @@ def from_json(data: Any, name: str = "the record") -> Run:
 
 def read_value(kind: Any, data: Any) -> Any:
     """JSON data as a value of a dataclass (or another annotated type). Raises `Mismatch` naming the place that does not fit."""
-    return _reader(kind)(data, "")
+    return _reader(kind)(data)
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def to_data(value: Any) -> Any:
     """Dataclasses as plain JSON data. Tuples of numbers pass as they are: json writes them as arrays."""
-    if is_dataclass(value):
-        return {f.name: to_data(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, tuple):
-        return [to_data(v) for v in value] if value and (is_dataclass(value[0]) or isinstance(value[0], tuple)) else value
-    return value
+    kind: Any = type(value)
+    if kind is tuple:
+        first = type(value[0]) if value else str
+        return value if first in _PLAIN else [to_data(v) for v in value]
+    return {name: v if type(v := getattr(value, name)) in _PLAIN else to_data(v) for name in names} if (names := _names(kind)) else value
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
 
 
 def check_version(version: Any, known: str, name: str) -> None:
@@ -164,11 +172,16 @@ def _no_constant(name: str) -> Any:
 class Mismatch(Exception):
     """Data that does not fit the type at a path."""
 
-    def __init__(self, path: str, wanted: str) -> None:
+    def __init__(self, wanted: str, path: str = "") -> None:
         super().__init__(f"{path or 'the top level'}: expected {wanted}")
+        self.wanted, self.path = wanted, path
+
+    def inside(self, place: str) -> Mismatch:
+        """The same, seen from the value that holds this one at `place` (`ops` or `[3]`)."""
+        return Mismatch(self.wanted, place + (f".{self.path}" if self.path and self.path[0] != "[" else self.path))
 
 
-Reader = Callable[[Any, str], Any]
+Reader = Callable[[Any], Any]
 
 
 @cache
@@ -181,28 +194,28 @@ def _reader(kind: Any) -> Reader:
         return _tuple_reader(arguments[0])
     if origin in (Union, types.UnionType):
         inner = _reader(next(a for a in arguments if a is not type(None)))
-        return lambda data, path: None if data is None else inner(data, path)
+        return lambda data: None if data is None else inner(data)
     return _SCALARS[kind]
 
 
 def _scalar(kind: type, wanted: str) -> Reader:
-    def read(data: Any, path: str) -> Any:
+    def read(data: Any) -> Any:
         if type(data) is not kind:
-            raise Mismatch(path, wanted)
+            raise Mismatch(wanted)
         return data
 
     return read
 
 
-def _read_float(data: Any, path: str) -> float:
+def _read_float(data: Any) -> float:
     if type(data) not in (int, float) or abs(data) > 1e300 or not math.isfinite(data):
-        raise Mismatch(path, "a finite number")
+        raise Mismatch("a finite number")
     return float(data)
 
 
-def _read_text(data: Any, path: str) -> str:
+def _read_text(data: Any) -> str:
     if type(data) is not str or (not data.isascii() and any("\ud800" <= c <= "\udfff" for c in data)):
-        raise Mismatch(path, "text")
+        raise Mismatch("text")
     return data
 
 
@@ -212,14 +225,19 @@ _SCALARS: dict[Any, Reader] = {int: _scalar(int, "a whole number"), bool: _scala
 def _tuple_reader(item: Any) -> Reader:
     read_item = _reader(item)
 
-    def read(data: Any, path: str) -> tuple[Any, ...]:
+    def read(data: Any) -> tuple[Any, ...]:
         if type(data) is not list:
-            raise Mismatch(path, "a list")
+            raise Mismatch("a list")
         if item is int:  # the long columns: checked without a call per value
             if not all(type(v) is int for v in data):
-                raise Mismatch(path, "whole numbers")
+                raise Mismatch("whole numbers")
             return tuple(data)
-        return tuple(read_item(v, f"{path}[{i}]") for i, v in enumerate(data))
+        made: list[Any] = []
+        try:
+            made.extend(map(read_item, data))
+        except Mismatch as mismatch:
+            raise mismatch.inside(f"[{len(made)}]") from None
+        return tuple(made)
 
     return read
 
@@ -228,15 +246,28 @@ def _dataclass_reader(kind: type[Any]) -> Reader:
     hints = get_type_hints(kind)
     readers = {f.name: _reader(hints[f.name]) for f in fields(kind)}
 
-    def read(data: Any, path: str) -> Any:
+    def read(data: Any) -> Any:
         if type(data) is not dict:
-            raise Mismatch(path, "an object")
-        prefix = f"{path}." if path else ""
-        given = {name: read_field(data[name], prefix + name) for name, read_field in readers.items() if name in data}
+            raise Mismatch("an object")
+        try:
+            given = {name: read_field(data[name]) for name, read_field in readers.items() if name in data}
+        except Mismatch:
+            raise _placed(readers, data) from None
         try:
             return kind(**given)
         except TypeError:
             missing = [name for name in readers if name not in given]
-            raise Mismatch(path, f"the fields {', '.join(missing)}") from None
+            raise Mismatch(f"the fields {', '.join(missing)}") from None
 
     return read
+
+
+def _placed(readers: Mapping[str, Reader], data: Mapping[str, Any]) -> Mismatch:
+    """What does not fit in an object, with the name of the field: found by reading again."""
+    for name, read_field in readers.items():
+        try:
+            if name in data:
+                read_field(data[name])
+        except Mismatch as mismatch:
+            return mismatch.inside(name)
+    raise AssertionError("an object that does not fit is read without an error the second time")

@@ -8,6 +8,18 @@ from .timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
+class NamedDifference:
+    """How far one value of a cell is from the reference's."""
+
+    name: str
+    """Where it is found: `loss`, `model.0.weight`, `losses[3]`."""
+    max_rel: float | None = None
+    """As in `Difference`; null: NaN or infinity in one of the two only, or another shape."""
+    line: int = 0
+    """The line of the cell that last binds the variable, else the first that uses it; 0: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """The largest difference of a mode's results from the reference's, over everything the cell changed or showed."""
 
@@ -23,6 +35,8 @@ class Difference:
     """How many tensors were compared."""
     tolerance: float | None = None
     """The relative tolerance that PyTorch's own tests take for the dtype; null: none given."""
+    largest: tuple[NamedDifference, ...] = ()
+    """The values that differ most, the worst first, at most five; equal ones are not among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +62,8 @@ class ModeResult:
     """null: this mode is the reference, or it failed."""
     failure: str = ""
     """Type and message of the exception that ended this leg; empty: it ran."""
+    curve: tuple[int, ...] = ()
+    """Live bytes of the recorded run at even steps of its ops, each the highest of its step; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
 FORMAT = "tpu-lab-run"
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 """Major: a reader of another major cannot read it. Minor: fields were added, older readers ignore them."""
 
 

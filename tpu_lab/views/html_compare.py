@@ -23,7 +23,7 @@ def comparison_parts(data: Comparison) -> list[Markup]:
     parts += [paragraph(text, muted=True) for text in (*sentences.overlap_notes(data), *sentences.unsteady_notes(data))]
     parts += [paragraph(text) for text in sentences.break_even_sentences(data)]
     memory = " ".join(sentences.memory_sentences(data))
-    parts += [paragraph(text) for text in (memory, sentences.numerics_sentence(data)) if text]
+    parts += [paragraph(text) for text in (memory, sentences.numerics_sentence(data), sentences.largest_sentence(data)) if text]
     parts += [_table(data)]
     parts += [paragraph(f"{r.mode} failed: {r.failure}") for r in data.modes if r.failure]
     return parts
@@ -31,13 +31,15 @@ def comparison_parts(data: Comparison) -> list[Markup]:
 
 def _bars(data: Comparison) -> Markup:
     ran = [r for r in data.modes if not r.failure]
-    full = max((r.timing.high_ns for r in ran), default=0)
+    # One late call of a mode does not shrink the bars of all others: the table has its time.
+    slowest = max((r.timing.steady_ns for r in ran), default=0)
+    full = min(2 * slowest, max((r.timing.high_ns for r in ran), default=0))
     chosen = min(ran, key=lambda r: r.timing.steady_ns).mode if ran else ""
     rows = [
         [
             element("span", r.mode, style="font-weight:600"),
             element("span", r.target, style=f"color:{theme.MUTED}"),
-            spread_bar(r.timing.low_ns, r.timing.steady_ns, r.timing.high_ns, full, r.mode == chosen),
+            spread_bar(r.timing.low_ns, r.timing.steady_ns, min(r.timing.high_ns, full), full, r.mode == chosen),
             element("span", duration(r.timing.steady_ns), style="font-weight:600"),
         ]
         for r in ran

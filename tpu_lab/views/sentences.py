@@ -31,9 +31,9 @@ def wall(run: Run) -> tuple[str, str]:
     if timing.repeats:
         return duration(timing.steady_ns), f"median of {timing.repeats}, {spread(timing)}, first {duration(timing.first_ns)}"
     built = run.totals.build_ns
-    return duration(
-        timing.first_ns or run.totals.wall_ns
-    ), f"of it {duration(built)} compiling {counted(run.totals.builds, 'program')}" if built else ""
+    loaded = sum(program.cache == "disk" for program in run.programs)
+    programs = counted(run.totals.builds, "program") + (f", {loaded} from disk" if loaded else "")
+    return duration(timing.first_ns or run.totals.wall_ns), f"of it {duration(built)} compiling {programs}" if built else ""
 
 
 def kernels_counted(run: Run) -> str:
@@ -189,6 +189,20 @@ def difference_text(result: ModeResult, comparison: Comparison) -> str:
     if difference.nonfinite:
         return "NaN or ∞ in one only"
     return digits(difference.max_rel, narrow=True) if difference.max_rel is not None else ""
+
+
+def largest_sentence(comparison: Comparison) -> str:
+    """Which values differ most, with the lines that made them; empty where no more than one does."""
+    parts = []
+    for result in comparison.modes:
+        largest = result.difference.largest if result.difference is not None else ()
+        if len(largest) > 1:
+            named = [
+                f"{one.name}{f' (line {one.line})' if one.line else ''} {digits(one.max_rel, narrow=True) if one.max_rel is not None else 'NaN or ∞'}"
+                for one in largest
+            ]
+            parts.append(f"{result.mode}: {', '.join(named)}")
+    return f"Values that differ most: {'; '.join(parts)}." if parts else ""
 
 
 def numerics_sentence(comparison: Comparison) -> str:

@@ -90,7 +90,7 @@ def comparison(data: Comparison) -> str:
         )
     lines = [" ".join(sentences.compare_sentences(data)), sentences.conditions(data) if data.recorded else ""]
     lines += [*sentences.overlap_notes(data), *sentences.unsteady_notes(data), *sentences.break_even_sentences(data)]
-    lines += [" ".join(sentences.memory_sentences(data)), sentences.numerics_sentence(data)]
+    lines += [" ".join(sentences.memory_sentences(data)), sentences.numerics_sentence(data), sentences.largest_sentence(data)]
     failures = [f"{r.mode} failed: {r.failure}" for r in data.modes if r.failure]
     return "\n".join([*(line for line in lines if line), "", *table(header, rows, "l" + "r" * 11), *failures])
 

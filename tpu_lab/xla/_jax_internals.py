@@ -113,6 +113,11 @@ def bytecode(module: Any) -> bytes:
     return out.getvalue()
 
 
+def module_text(module: Any) -> str:
+    """A module as StableHLO text."""
+    return str(module.operation.get_asm(large_elements_limit=16))
+
+
 def compile_options(options: dict[str, Any] | None) -> Any:
     """How XLA compiles for the one device; `SerializeAsString()` is the same for the same options. Unknown ones are refused by the compile."""
     return compiler.get_compile_options(1, 1, device_assignment=np.array([[_device.id]]), env_options_overrides=options, backend=_device.client)

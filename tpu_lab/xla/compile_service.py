@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
@@ -19,7 +20,7 @@ from ..errors import MissingPackageError, RecordError, TargetCompilerError
 from ..record import program_codec
 from ..record.program import Program
 from ..record.targets import Target
-from . import frames, program_store, worker
+from . import compile_times, frames, program_store, worker
 from .target_compile import Job, compiler_version, installed, quiet_environment, version_note
 
 _TRIES = 2
@@ -55,10 +56,10 @@ class Worker:
         """Its process id; None while none runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def compile(self, job: Job) -> Program:
-        """Compiles in the worker. A worker that died is started again once; Ctrl-C ends the compile by ending the worker.
+    def compile(self, job: Job) -> bytes:
+        """Compiles in the worker; the program as `program_codec.pack` makes it.
 
-        Raises TargetCompilerError.
+        A worker that died is started again once; Ctrl-C ends the compile by ending the worker. Raises TargetCompilerError.
         """
         with self._lock:
             self._cancelled = False
@@ -103,7 +104,7 @@ class Worker:
                 except OSError:
                     continue  # what was not written has no reader any more
 
-    def _ask(self, job: Job) -> Program:
+    def _ask(self, job: Job) -> bytes:
         process = self._running()
         frames.write(cast(BinaryIO, process.stdin), worker.encode(job), job.bytecode)
         header, packed = frames.read(cast(BinaryIO, process.stdout))
@@ -111,7 +112,7 @@ class Worker:
             raise TargetCompilerError(
                 f"what the compiler for {job.target.label} made could not be read: {header['error']}", remedy=version_note() or "report this message"
             )
-        return program_codec.unpack(packed, "the compiler's answer")
+        return packed
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:
@@ -183,6 +184,9 @@ def compile_job(job: Job, cached: bool = True) -> Program:
             held = None  # damaged or of another version: made anew and written over
         if held is not None:
             return held
-    made = worker_for(job.effort).compile(job)
-    program_store.save(key, made)
+    start = time.perf_counter()
+    packed = worker_for(job.effort).compile(job)
+    compile_times.note(job, time.perf_counter() - start)
+    made = program_codec.unpack(packed, "the compiler's answer")
+    program_store.save(key, packed)
     return made

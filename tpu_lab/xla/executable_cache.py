@@ -65,10 +65,13 @@ def machine() -> bytes:
 
 
 def cpu_features() -> list[str]:
-    """What tells this machine's CPU from others that run other code: what Linux says of its first core, else what Python says."""
+    """What tells this machine's CPU from others that run other code: what Linux says of its first core, else this machine's name.
+
+    XLA itself loads code for instructions that the CPU does not have; it only writes a line to standard error.
+    """
     described = [platform.machine(), platform.processor()]
     try:
         first = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
     except OSError:
-        return described
+        return [*described, platform.node()]
     return described + [line for line in first.splitlines() if line.split("\t")[0].split(":")[0].strip() in _CPU_LINES]

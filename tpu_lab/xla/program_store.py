@@ -42,13 +42,13 @@ def load(key: str) -> Program | None:
     return None if packed is None else program_codec.unpack(packed, path.name)
 
 
-def save(key: str, program: Program) -> bool:
-    """Keeps a program. False if the cache is off or its folder cannot be used: the program is made again next time."""
+def save(key: str, packed: bytes) -> bool:
+    """Keeps a program as `program_codec.pack` made it. False if the cache is off or its folder cannot be used: it is made again next time."""
     if cache_folder.is_off():
         return False
     try:
         place = cache_folder.opened(NAME)
-        cache_folder.write(place / f"{key}.json.gz", program_codec.pack(program))
+        cache_folder.write(place / f"{key}.json.gz", packed)
     except OSError:
         return False
     cache_folder.shrink(place, LIMIT_BYTES)

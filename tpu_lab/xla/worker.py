@@ -5,6 +5,7 @@ It imports no torch. Whatever libtpu prints goes to standard error, which its pa
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -27,7 +28,9 @@ RSS_LIMIT = 3 << 30
 """Bytes of memory beyond which the worker ends after an answer; the next job starts a new one."""
 
 _JOB = "job.json"
-_POLL_S, _GRACE_S = 0.02, 0.5
+_POLL_S, _GRACE_S, _SMALL_S = 0.02, 0.5, 2.0
+"""How often a quick compile is looked at; how long code generation may go on where all before it took less than `_SMALL_S`, because the
+compiler then need not be loaded again."""
 
 
 def encode(job: Job) -> dict[str, object]:
@@ -76,10 +79,13 @@ def _decode(header: dict[str, Any], bytecode: bytes) -> Job:
 
 
 def _answer(answers: BinaryIO, folder: Path, job: Job, compiled: Compiled) -> None:
+    gc.disable()  # reading makes millions of objects that all stay, which the collector would go through again and again
     try:
         packed, error = program_codec.pack(read(folder, job, compiled), level=1), ""
     except Exception as failure:  # told to the parent, which says what to do
         packed, error = b"", f"{type(failure).__name__}: {failure}"
+    finally:
+        gc.enable()
     shutil.rmtree(folder, ignore_errors=True)
     frames.write(answers, {"error": error}, packed)
 
@@ -107,7 +113,8 @@ def _compile(folder: Path, job: Job, answers: BinaryIO, words: WordLog) -> Compi
         thread.join(_POLL_S)
         if is_placed(folder) and thread.is_alive():
             seconds = time.perf_counter() - start
-            thread.join(_GRACE_S)
+            if seconds < _SMALL_S:
+                thread.join(_GRACE_S)
             if thread.is_alive():
                 words.keep(folder)
                 _start_anew(folder, job, seconds, answers)

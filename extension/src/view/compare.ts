@@ -4,6 +4,7 @@ import { steadyNs, type IComparison, type IModeResult } from '../run.js';
 import type { IVerdict } from '../schema.js';
 import { h } from './dom.js';
 import { clip, count, ordinal, precise, quantity, ratio, small, unitFor } from './format.js';
+import { memoryCurves } from './curves.js';
 import type { ITexts } from './texts.js';
 
 export function compareView(comparison: IComparison, texts: ITexts): HTMLElement {
@@ -41,7 +42,9 @@ export function compareView(comparison: IComparison, texts: ITexts): HTMLElement
           h('p', { class: 'tl-muted' }, firstCallNote(verdict, texts))
         )
       ),
+    memoryCurves(comparison, texts),
     numerics(comparison, texts),
+    kernelSentence(comparison, texts),
     h('div', { class: 'tl-Scroll' }, modesTable(comparison, texts))
   );
 }
@@ -113,15 +116,46 @@ function firstCallNote(verdict: IVerdict, texts: ITexts): string {
     : texts.__('It saves %1 on each later call.', saving);
 }
 
+/** What the bars end at: a single late call of a mode does not shrink all others; its whisker ends in an arrow. */
+function scaleOf(ran: readonly IModeResult[]): number {
+  const slowest = Math.max(1, ...ran.map(mode => steadyNs(mode.timing)));
+  return Math.min(2 * slowest, Math.max(slowest, ...ran.flatMap(mode => mode.timing.later_ns)));
+}
+
+/** What became of the kernels: `Kernels: 311 in eager, 204 in compile.` */
+function kernelSentence(comparison: IComparison, texts: ITexts): HTMLElement | null {
+  const own = comparison.modes.filter(mode => !mode.failure && mode.mode !== 'cpu');
+  const base = own.find(mode => mode.mode === comparison.baseline);
+  const others = own.filter(mode => mode !== base);
+  if (!base || !others.length) {
+    return null;
+  }
+  const number = (mode: IModeResult): string => `${mode.kernels_exact ? '' : '≥ '}${count(mode.kernels)}`;
+  return h(
+    'div',
+    { class: 'tl-Compare-part' },
+    h(
+      'h4',
+      {},
+      texts.__(
+        'Kernels started: %1 in %2, %3.',
+        number(base),
+        base.mode,
+        others.map(mode => texts.__('%1 in %2', number(mode), mode.mode)).join(', ')
+      )
+    )
+  );
+}
+
 /** One bar per mode from a common zero: the median, and a whisker from the shortest to the longest later call. */
 function bars(comparison: IComparison, texts: ITexts): HTMLElement {
   const ran = comparison.modes.filter(mode => !mode.failure);
-  const longest = Math.max(1, ...ran.flatMap(mode => [steadyNs(mode.timing), ...mode.timing.later_ns]));
+  const longest = scaleOf(ran);
   const best = ran.reduce<IModeResult | null>(
     (found, mode) => (found && steadyNs(found.timing) <= steadyNs(mode.timing) ? found : mode),
     null
   );
-  const percent = (ns: number): string => `${((100 * ns) / longest).toFixed(2)}%`;
+  const percent = (ns: number): string => `${((100 * Math.min(ns, longest)) / longest).toFixed(2)}%`;
   return h(
     'div',
     { class: 'tl-SpreadBars', role: 'list' },
@@ -137,7 +171,8 @@ function bars(comparison: IComparison, texts: ITexts): HTMLElement {
         {
           class: mode === best ? 'tl-SpreadBar tl-mod-best' : 'tl-SpreadBar',
           role: 'listitem',
-          'aria-label': `${mode.mode}: ${value}${spread}`
+          'aria-label': `${mode.mode}: ${value}${spread}`,
+          title: mode.failure || `${mode.mode}: ${value}${spread}`
         },
         h('b', {}, mode.mode),
         h('span', { class: 'tl-muted' }, mode.target),
@@ -147,7 +182,10 @@ function bars(comparison: IComparison, texts: ITexts): HTMLElement {
           !mode.failure && h('i', { style: `width:${percent(steady)}` }),
           !mode.failure &&
             later.length > 1 &&
-            h('u', { style: `left:${percent(low)};width:${percent(high - low)}` })
+            h('u', {
+              class: high > longest ? 'tl-mod-beyond' : null,
+              style: `left:${percent(low)};width:${percent(Math.min(high, longest) - low)}`
+            })
         ),
         h('span', { class: mode.failure ? 'tl-num tl-mod-wrong' : 'tl-num' }, value)
       );
@@ -176,7 +214,9 @@ function numerics(comparison: IComparison, texts: ITexts): HTMLElement | null {
     h(
       'ul',
       { class: 'tl-Differences' },
-      against.map(mode => h('li', {}, h('b', {}, mode.mode), ' ', differenceWords(mode, texts)))
+      against.map(mode =>
+        h('li', {}, h('b', {}, mode.mode), ' ', differenceWords(mode, texts), largestNames(mode, texts))
+      )
     )
   );
 }
@@ -207,6 +247,32 @@ function differenceWords(mode: IModeResult, texts: ITexts): string {
   return `${texts.__('largest relative difference %1', small(difference.max_rel))}${tolerance}${where}; ${over}`;
 }
 
+/** The values that differ most, by name and line. */
+function largestNames(mode: IModeResult, texts: ITexts): HTMLElement | null {
+  const largest = mode.difference?.largest ?? [];
+  return largest.length
+    ? h(
+        'ol',
+        { class: 'tl-Largest' },
+        largest.map(one =>
+          h(
+            'li',
+            {},
+            h('code', { title: one.name }, clip(one.name, 80)),
+            one.line > 0 && h('span', { class: 'tl-muted' }, texts.__(' line %1', one.line)),
+            h(
+              'span',
+              { class: 'tl-num' },
+              one.max_rel === null
+                ? texts.__('NaN or infinity in one only, or another shape')
+                : small(one.max_rel)
+            )
+          )
+        )
+      )
+    : null;
+}
+
 function modesTable(comparison: IComparison, texts: ITexts): HTMLElement {
   const time = unitFor('time', Math.max(...comparison.modes.flatMap(mode => mode.timing.later_ns), 0));
   const zero = (value: number): HTMLElement | string =>
@@ -217,20 +283,37 @@ function modesTable(comparison: IComparison, texts: ITexts): HTMLElement {
       ? `${precise(Math.min(...later) / time.size)}–${precise(Math.max(...later) / time.size)}`
       : '–';
   };
-  const columns: [string, (mode: IModeResult) => string | HTMLElement][] = [
-    [texts.__('first'), mode => quantity('time', mode.timing.first_ns)],
+  const columns: [string, (mode: IModeResult) => string | HTMLElement, string][] = [
+    [
+      texts.__('first'),
+      mode => quantity('time', mode.timing.first_ns),
+      texts.__('The first call, with all compiling')
+    ],
     [
       texts.__('later, median'),
-      mode => (mode.timing.later_ns.length ? quantity('time', steadyNs(mode.timing)) : '–')
+      mode => (mode.timing.later_ns.length ? quantity('time', steadyNs(mode.timing)) : '–'),
+      texts.__('The median of the later calls')
     ],
-    [texts.__('spread, %1', time.name), spread],
-    [texts.__('peak'), mode => `${mode.peak_exact ? '' : '≥ '}${quantity('bytes', mode.peak_bytes)}`],
-    [texts.__('ops'), mode => zero(mode.ops)],
-    [texts.__('kernels'), mode => (mode.kernels_exact ? zero(mode.kernels) : `≥ ${count(mode.kernels)}`)],
-    [texts.__('syncs'), mode => zero(mode.syncs)],
-    [texts.__('fallbacks'), mode => zero(mode.fallbacks)],
-    [texts.__('breaks'), mode => zero(mode.graph_breaks)],
-    [texts.__('recompiles'), mode => zero(mode.recompiles)]
+    [texts.__('spread, %1', time.name), spread, texts.__('The shortest and the longest later call')],
+    [
+      texts.__('peak'),
+      mode => `${mode.peak_exact ? '' : '≥ '}${quantity('bytes', mode.peak_bytes)}`,
+      texts.__('Most bytes alive at once')
+    ],
+    [texts.__('ops'), mode => zero(mode.ops), texts.__('Calls of operators that Python made')],
+    [
+      texts.__('kernels'),
+      mode => (mode.kernels_exact ? zero(mode.kernels) : `≥ ${count(mode.kernels)}`),
+      texts.__('Programs the device started, or kernels in them')
+    ],
+    [texts.__('syncs'), mode => zero(mode.syncs), texts.__('Times the host waited for a value')],
+    [texts.__('fallbacks'), mode => zero(mode.fallbacks), texts.__('Operators that ran on the host')],
+    [texts.__('breaks'), mode => zero(mode.graph_breaks), texts.__('Graph breaks of torch.compile')],
+    [
+      texts.__('recompiles'),
+      mode => zero(mode.recompiles),
+      texts.__('Programs compiled again for another shape or value')
+    ]
   ];
   return h(
     'table',
@@ -242,7 +325,7 @@ function modesTable(comparison: IComparison, texts: ITexts): HTMLElement {
         'tr',
         {},
         h('th', { scope: 'col' }, texts.__('mode')),
-        columns.map(([title]) => h('th', { scope: 'col', class: 'tl-num' }, title))
+        columns.map(([name, , title]) => h('th', { scope: 'col', class: 'tl-num', title }, name))
       )
     ),
     h(

@@ -44,11 +44,17 @@ export function sourceView(run: IRun, selection: Selection, texts: ITexts): HTML
           {
             class: 'tl-num',
             scope: 'col',
-            title: run.blocking ? null : texts.__('Ops were only queued: times of the host')
+            title: run.blocking
+              ? texts.__('Time of the ops of the line')
+              : texts.__('Ops were only queued: times of the host')
           },
           costs.length > 0 && time.name
         ),
-        h('th', { class: 'tl-num', scope: 'col' }, costs.length > 0 && texts.__('%1 new', bytes.name)),
+        h(
+          'th',
+          { class: 'tl-num', scope: 'col', title: texts.__('Bytes of the tensors the line made') },
+          costs.length > 0 && texts.__('%1 new', bytes.name)
+        ),
         h('th', { scope: 'col', 'aria-label': texts.__('Marks') }),
         h('th', { class: 'tl-num', scope: 'col', 'aria-label': texts.__('Line') }),
         h(
@@ -56,7 +62,11 @@ export function sourceView(run: IRun, selection: Selection, texts: ITexts): HTML
           { scope: 'col' },
           blocks[0]!.source.kind === 'cell' ? texts.__('Cell as it ran') : blocks[0]!.source.name
         ),
-        h('th', { class: 'tl-num', scope: 'col' }, texts.__('ops'))
+        h(
+          'th',
+          { class: 'tl-num', scope: 'col', title: texts.__('Ops that ran for the line') },
+          texts.__('ops')
+        )
       )
     ),
     blocks.map((block, i) =>
@@ -109,13 +119,50 @@ export function sourceView(run: IRun, selection: Selection, texts: ITexts): HTML
       next.element.focus();
     }
   });
-  const view = h('div', { class: 'tl-Scroll' }, table);
+  const outside = timeSentence(run, texts);
+  const view = h(
+    'div',
+    { class: 'tl-Scroll' },
+    table,
+    outside && h('p', { class: 'tl-Note tl-muted' }, outside)
+  );
   view.addEventListener(SHOWN, () =>
     rows
       .find(({ element }) => element.getAttribute('aria-selected') === 'true')
       ?.element.scrollIntoView({ block: 'nearest' })
   );
   return view;
+}
+
+/** From this share of a run's time on, and this time, what line times leave out is told. As `views/sentences.py` has it. */
+const UNEXPLAINED = 0.1;
+const UNEXPLAINED_NS = 100_000_000;
+
+/** What the times of lines leave out, where that is much; empty otherwise. */
+function timeSentence(run: IRun, texts: ITexts): string {
+  const t = run.totals;
+  const outside = Math.max(t.wall_ns - t.op_ns - t.build_ns - t.sync_ns - t.fallback_ns, 0);
+  const much = outside + t.build_ns >= Math.max(UNEXPLAINED * t.wall_ns, UNEXPLAINED_NS);
+  if (!run.blocking || !t.ops || t.flushes || !much) {
+    return '';
+  }
+  const traced = run.graphs.length > 0 || run.mode === 'compile';
+  const python = traced
+    ? texts.__(
+        "%1 in Python (the cell's own code, torch.compile's tracing, in a first cell loading the device)",
+        quantity('time', outside)
+      )
+    : texts.__(
+        "%1 in Python (the cell's own code, in a first cell loading the device)",
+        quantity('time', outside)
+      );
+  return t.build_ns
+    ? texts.__(
+        'Line times are those of the ops: %1 compiling and %2 are not in them.',
+        quantity('time', t.build_ns),
+        python
+      )
+    : texts.__('Line times are those of the ops: %1 are not in them.', python);
 }
 
 function lineRow(

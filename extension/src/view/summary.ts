@@ -15,9 +15,20 @@ interface ITally {
 
 function tallies(run: IRun, texts: ITexts): ITally[] {
   const t = run.totals;
-  const failures = marks(run).filter(mark => mark.kind === 'error').length;
+  const all = marks(run);
+  const failures = all.filter(mark => mark.kind === 'error').length;
+  const interrupts = all.filter(mark => mark.kind === 'interrupt').length;
   return [
     { kind: 'error', count: failures, label: texts._n('%1 exception', '%1 exceptions', failures) },
+    ...(interrupts
+      ? [
+          {
+            kind: 'interrupt' as const,
+            count: interrupts,
+            label: texts._n('%1 interrupt', '%1 interrupts', interrupts)
+          }
+        ]
+      : []),
     {
       kind: 'graph_break',
       count: t.graph_breaks,
@@ -46,10 +57,15 @@ function tallies(run: IRun, texts: ITexts): ITally[] {
   ];
 }
 
-export const markIcon = (kind: IMark['kind']): IconName => (kind === 'note' ? 'chevron' : kind);
+export const markIcon = (kind: IMark['kind']): IconName =>
+  kind === 'note' ? 'chevron' : kind === 'interrupt' ? 'error' : kind;
 
 const severity = (kind: IMark['kind']): string =>
-  kind === 'error' ? 'tl-mod-wrong' : kind === 'flush' ? 'tl-mod-note' : 'tl-mod-cost';
+  kind === 'error'
+    ? 'tl-mod-wrong'
+    : kind === 'flush' || kind === 'interrupt'
+      ? 'tl-mod-note'
+      : 'tl-mod-cost';
 
 /** `47 → 12`, with `≥` where the number of kernels is a lower bound. */
 function opsToKernels(run: IRun): string {
@@ -85,10 +101,10 @@ export function summary(run: IRun, texts: ITexts): HTMLElement {
   const { timing, totals, memory } = run;
   const repeats = timing.later_ns.length;
   const measured = h('span', { class: 'tl-Measured' }, texts.__('measured'));
-  const figure = (label: (string | Node)[], value: string, note = ''): HTMLElement =>
+  const figure = (label: (string | Node)[], value: string, title: string, note = ''): HTMLElement =>
     h(
       'div',
-      { class: 'tl-Figure' },
+      { class: 'tl-Figure', title },
       h('div', { class: 'tl-Figure-label' }, label),
       h('div', { class: 'tl-Figure-value' }, value, note && h('small', {}, ` ${note}`))
     );
@@ -110,10 +126,19 @@ export function summary(run: IRun, texts: ITexts): HTMLElement {
           measured
         ],
         quantity('time', steadyNs(timing)),
+        texts.__('Wall time of the cell, until the device was done'),
         repeats ? first : built
       ),
-      figure([texts.__('Ops → kernels')], opsToKernels(run)),
-      figure([texts.__('Peak memory')], `${memory.exact ? '' : '≥ '}${quantity('bytes', totals.peak_bytes)}`)
+      figure(
+        [texts.__('Ops → kernels')],
+        opsToKernels(run),
+        texts.__('Operators that Python called, and kernels that ran for them')
+      ),
+      figure(
+        [texts.__('Peak memory')],
+        `${memory.exact ? '' : '≥ '}${quantity('bytes', totals.peak_bytes)}`,
+        texts.__('Most bytes alive at once: %1 B', count(totals.peak_bytes))
+      )
     ]
   );
 }

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from itertools import chain, compress, islice
 from typing import Any
 
-from .. import checks, events, forks, memory, modes, program_cache, tensors
+from ...xla._jax_internals import XlaRuntimeError
+from .. import checks, events, faults, forks, memory, modes, program_cache, tensors
 from ..memory import Buffer
-from . import clusters, governor
+from . import artifacts, clusters, governor
 from .differences import difference
 from .loops import GRAPH_LIMIT
 from .program import FusedProgram
@@ -42,6 +43,8 @@ def fresh() -> Trace:
     made = Trace(clusters.root)
     if clusters.forced():
         made.deferring = True
+    if artifacts.wanted():
+        made.lines = []
     return made
 
 
@@ -85,7 +88,7 @@ def finish(ended: Trace, reason: str) -> None:
     live = ended.live()
     variant = ended.variant(live)
     steps = [*(node.step for node, _ in ended.log), *ended.steps]
-    observer = events.observer
+    observer = artifacts.beside(events.observer, ended, steps, variant[0])
     start = time.perf_counter_ns() if observer is not None else 0
     state = clusters.state(steps, variant) if observer is not None else ""
     if not ended.deferring:
@@ -140,6 +143,11 @@ def run_fused(ended: Trace, program: FusedProgram, buffers: list[Buffer]) -> Non
     stored = map(_set_array, buffers, chain.from_iterable(done))
     try:
         program.executable.run_into(done, arrays)
+    except XlaRuntimeError:
+        if any(array.is_deleted() for array in ended.arrays):
+            raise
+        replay(ended)  # finds the call that fails
+        return
     finally:
         _exhaust(stored)
     for buffer in buffers:
@@ -163,7 +171,11 @@ def replay(ended: Trace) -> None:
                 place = entry.needed.index(i)
                 if last[slots[place]] > at:
                     operands[place] = tensors.copied(operands[place])
-            values.extend(chain.from_iterable(map(entry.consume, map(entry.execute, ([*operands, *inputs],)))))
+            try:
+                values.extend(chain.from_iterable(map(entry.consume, map(entry.execute, ([*operands, *inputs],)))))
+            except XlaRuntimeError as error:
+                ended.unpromise()
+                raise faults.of_deferred(error, entry.info, node.lines.get(ended.place, "")) from None
             entry.last = program_cache.tick()
         for slot in slots:
             if slot >= 0 and last[slot] == at:

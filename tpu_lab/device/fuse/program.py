@@ -10,7 +10,7 @@ import jax
 
 from ...xla.executable import Executable, compile_program
 from .. import policies
-from . import governor
+from . import artifacts, governor
 from .trace import Step, results_of
 
 Variant = tuple[tuple[int, ...], tuple[int, ...]]
@@ -44,7 +44,9 @@ def build(steps: Sequence[Step], variant: Variant, constant: dict[int, Any]) -> 
     avals = outside + [aval for place, aval in enumerate(numbers) if place not in known]
     fenced = governor.fences(steps)
     options = {**(governor.FENCED if fenced else {}), **policies.for_xla()}
-    executable = compile_program(function_of(steps, live, len(outside), known, fenced), avals, donated, largest=largest, options=options)
+    function = function_of(steps, live, len(outside), known, fenced)
+    with artifacts.compiling(steps, function, avals, donated):
+        executable = compile_program(function, avals, donated, largest=largest, options=options)
     passed = [place not in known for place in range(len(numbers))] if known else None
     return FusedProgram(executable, live, len(steps), constant, passed)
 

@@ -98,6 +98,8 @@ def _at_once(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[A
         strict.check(plan, outputs.pop())
     slot = trace.count
     trace.steps.append(tuple(step))
+    if trace.lines is not None:
+        trace.lines.append(memory.user_line())
     if entry.offsets:
         trace.offsets += [inputs[i] for i in entry.offsets]
     trace.count = slot + results_of(entry)

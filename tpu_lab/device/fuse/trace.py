@@ -32,14 +32,18 @@ Step = tuple[Any, ...]
 """A call as part of a cluster's key: its program, then the slots it reads."""
 
 
+_MOST_PLACES = 16
+
+
 class Node:
     """The calls from the start of a trace up to one call: a node of the tree of all clusters that have programs.
 
     `first` is the slot of the call's first result, `count` the number of slots up to here, `programs` what was compiled for a
-    cluster that ends here, by its live results and donated arrays.
+    cluster that ends here, by its live results and donated arrays. `lines` says where the call stands in the user's code, by
+    where the first call of its trace does (`file:line` both): looking for a line at each call would cost a third of recording it.
     """
 
-    __slots__ = ("count", "depth", "entry", "first", "next", "programs", "step")
+    __slots__ = ("count", "depth", "entry", "first", "lines", "next", "programs", "step")
 
     def __init__(self, step: Step, before: Node | None) -> None:
         self.step = step
@@ -49,6 +53,13 @@ class Node:
         self.count: int = self.first + (results_of(step[0]) if step else 0)
         self.next: dict[Step, Node] = {}
         self.programs: dict[Any, Any] = {}
+        self.lines: dict[str, str] = {}
+
+    def note_line(self, place: str) -> None:
+        """Notes the user's line, for a trace whose first call stands at `place`."""
+        if len(self.lines) >= _MOST_PLACES:
+            self.lines.clear()
+        self.lines[place] = memory.user_line()
 
 
 def results_of(entry: Entry) -> int:
@@ -57,7 +68,10 @@ def results_of(entry: Entry) -> int:
 
 
 class Trace:
-    """The calls since the last cut. `log` holds (node, run-time inputs) of each deferred call, `steps` the others."""
+    """The calls since the last cut. `log` holds (node, run-time inputs) of each deferred call, `steps` the others.
+
+    `place` is where the first deferred call stands (`file:line`); `lines` where each call does, if somebody wants to know.
+    """
 
     __slots__ = (
         "arrays",
@@ -67,11 +81,13 @@ class Trace:
         "count",
         "deferring",
         "externals",
+        "lines",
         "log",
         "node",
         "offsets",
         "origins",
         "owners",
+        "place",
         "start",
         "steps",
         "values",
@@ -93,6 +109,8 @@ class Trace:
         self.values: list[Any] = []
         self.bytes = 0
         self.start = 0
+        self.place = ""
+        self.lines: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.log) + len(self.steps)
@@ -149,14 +167,18 @@ class Trace:
 
     def release(self) -> None:
         """Lets go of captured arrays, which may be overwritten from now on; what was promised has arrived or is not wanted any more."""
-        memory.ledger.promised -= self.bytes
-        self.bytes = 0
+        self.unpromise()
         for death, label in self.captured:
             buffer = death()
             if buffer is not None and buffer.shared == memory.CAPTURED and (buffer.label is label or buffer.label is None or buffer.label[0] is self):
                 buffer.shared = False
         self.captured.clear()
         self.arrays.clear()
+
+    def unpromise(self) -> None:
+        """Takes what is promised off the books: it has arrived, or may never come."""
+        memory.ledger.promised -= self.bytes
+        self.bytes = 0
 
     def close(self) -> None:
         """Forgets everything; labels on buffers mean nothing any more."""
@@ -190,6 +212,12 @@ def promise(trace: Trace, node: Node, inputs: list[Any], targets: Sequence[Buffe
         for buffer in targets:
             state.about_to_write(buffer)
     trace.node = node
+    if not trace.log:
+        trace.place = memory.user_line()
+    if trace.place not in node.lines:
+        node.note_line(trace.place)
+    if trace.lines is not None:
+        trace.lines.append(memory.user_line())
     trace.log.append((node, inputs))
     trace.bytes += entry.bytes
     memory.ledger.promised += entry.bytes
