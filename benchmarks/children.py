@@ -24,6 +24,8 @@ SECONDS = 900
 ROOT = Path(__file__).parent.parent
 disturbed: list[str] = []
 """A sentence for each measurement that was not alone on the machine."""
+shares: list[float] = []
+"""What other processes used of the processors during each measurement, 0 to 1."""
 
 
 def measure(function: Callable[..., Any], *arguments: Any, threads: int = THREADS, environment: dict[str, str] | None = None) -> Any:
@@ -44,6 +46,7 @@ def measure(function: Callable[..., Any], *arguments: Any, threads: int = THREAD
     if done.returncode:
         raise RuntimeError(f"{function.__module__}.{function.__name__}{arguments} failed:\n{done.stderr[-2000:]}")
     answer = json.loads(done.stdout.splitlines()[-1])
+    shares.append(answer["others"])
     if answer["others"] > BUSY_SHARE:
         disturbed.append(f"other processes used {answer['others']:.0%} of the processors during {function.__module__}.{function.__name__}{arguments}")
         print(f"  {disturbed[-1]}", file=sys.stderr)

@@ -1,14 +1,16 @@
 """DEFER_AND_FUSE against strict, `torch.compile`, PyTorch's CPU device and Inductor, on 14 workloads.
 
-    python -m benchmarks.fuse [--only TEXT] [--modes LIST] [--quick] [--json FILE]
+    python -m benchmarks.fuse [--only TEXT] [--modes LIST] [--quick] [--json FILE] [--resume FILE]
 
 Each mode of each workload runs in a process of its own, so that none inherits another's programs. A full run writes its table
-into `docs/performance.md`. It wants a quiet machine.
+into `docs/performance.md`. It wants a quiet machine. With `--resume` a run that was ended is taken up where it was: what stands
+in the file is not measured again, unless other processes disturbed it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import shutil
 import sys
@@ -16,10 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import report
-from .children import disturbed, measure
+from .children import measure, shares
 from .figure import Figure, at_least, at_most
 from .loops import run
-from .timing import busy_machine
+from .timing import BUSY_SHARE, busy_machine
 
 MODES = ("strict", "fuse", "ungoverned", "compile", "cpu", "inductor")
 BEGIN, END = "<!-- written by make bench-fuse: begin -->", "<!-- written by make bench-fuse: end -->"
@@ -34,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="strict and fuse only, short; docs/performance.md stays as it is")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file too")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="keep each measurement in this file, and measure only what is not in it")
     options = parser.parse_args(arguments)
     busy = busy_machine()
     if busy:
@@ -43,17 +46,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [n for n in WORKLOADS if (options.only or "") in n]
     compiler = bool(shutil.which("c++") or shutil.which("g++"))
     modes = [m for m in MODES if m in (("strict", "fuse") if options.quick else options.modes.split(",")) and (compiler or m != "inductor")]
-    found = {name: {mode: _measured(name, mode, 1.0 if options.quick else 2.0) for mode in modes} for name in names}
+    kept = _read(options.resume)
+    found: Found = {}
+    for name in names:
+        for mode in modes:
+            result = kept.get(name, {}).get(mode)
+            if result is None or result["others"] > BUSY_SHARE:
+                result = _better(result, _measured(name, mode, 1.0 if options.quick else 2.0))
+                kept.setdefault(name, {})[mode] = result
+                if options.resume:
+                    options.resume.write_text(json.dumps(kept, indent=1))
+            found.setdefault(name, {})[mode] = result
     figures = targets(found)
     print(_text(found, modes))
     print(report.as_text(figures))
-    if disturbed:
-        busy = busy or f"{disturbed[0]}; {len(disturbed)} measurements were disturbed"
+    busy = ""  # what each measurement saw counts, not the load when the run began
+    others = [r["others"] for results in found.values() for r in results.values() if r and r["others"] > BUSY_SHARE]
+    if others:
+        busy = f"other processes used up to {max(others):.0%} of the processors during {len(others)} measurements"
     command = " ".join(
         [
             "python -m benchmarks.fuse",
             *(["--quick"] if options.quick else []),
             *([f"--modes {','.join(modes)}"] if len(modes) < len(MODES) else []),
+            *(["--resume FILE"] if options.resume else []),
             *([f"--only {options.only!r}"] if options.only else []),
         ]
     )
@@ -65,19 +81,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(f.met is False for f in figures) else 0
 
 
+Found = dict[str, dict[str, dict[str, float] | None]]
+
+
+def _read(file: Path | None) -> Found:
+    """What an earlier run measured."""
+    found: Found = json.loads(file.read_text()) if file and file.exists() else {}
+    return found
+
+
+def _better(before: dict[str, float] | None, now: dict[str, float] | None) -> dict[str, float] | None:
+    """Of two measurements the less disturbed one."""
+    return before if before and now and before["others"] < now["others"] else now
+
+
 def _measured(name: str, mode: str, seconds: float) -> dict[str, float] | None:
-    """What `run` found; None if this mode cannot run the workload."""
+    """What `run` found, and the share of the processors that `others` used; None if this mode cannot run the workload."""
     environment = {"TPU_LAB_FUSE_GOVERNOR": "0"} if mode == "ungoverned" else {}
     try:
         result: dict[str, float] = measure(run, name, mode, seconds, environment=environment)
+        result["others"] = shares[-1]
     except RuntimeError as error:
         print(f"{name}, {mode}: {str(error).splitlines()[-1][:200]}", file=sys.stderr)
         return None
     print(f"{name}, {mode}: {result['steady_ms']:.3f} ms", file=sys.stderr)
     return result
-
-
-Found = dict[str, dict[str, dict[str, float] | None]]
 
 
 def _ratios(found: Found, top: str, bottom: str, key: str) -> dict[str, float]:

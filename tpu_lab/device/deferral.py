@@ -34,8 +34,15 @@ def before_read(reason: str, buffers: Iterable[Buffer]) -> None:
     if modes.fused:
         from .fuse import finish
 
-        if any(finish.involved(b) for b in buffers):
-            finish.cut(reason)
+        finish.read(reason, buffers)
+
+
+def before_host_kernel(buffers: Iterable[Buffer], shapes: int) -> None:
+    """The same for buffers that a kernel of the host reads. `shapes`: how many the operator was met with so far."""
+    if modes.fused:
+        from .fuse import finish
+
+        finish.before_host_kernel(buffers, shapes)
 
 
 def _not_loaded(*_: Any) -> Any:
@@ -44,14 +51,21 @@ def _not_loaded(*_: Any) -> Any:
 
 run: Callable[..., Any] = _not_loaded
 """`fuse.record.run`, once a thread defers."""
+run_single: Callable[..., Any] = _not_loaded
+"""`fuse.record.run_single`, once a thread defers."""
 execute: Callable[..., Any] = _not_loaded
 """`fuse.record.execute`, once a thread defers."""
 
 
+loaded = False
+"""Whether they are there."""
+
+
 def load() -> None:
     """Loads the deferred executor, at a thread's first call that defers."""
-    global run, execute
-    if run is _not_loaded:
+    global run, run_single, execute, loaded
+    if not loaded:
         from .fuse import record
 
-        execute, run = record.execute, record.run
+        execute, run, run_single = record.execute, record.run, record.run_single
+        loaded = True

@@ -191,7 +191,8 @@ def _deferring_source(plan: Plan) -> str:
     call = f"deferral.run(plan, entry, buffers, arrays, {targets})"
     if plan.in_place:
         return "\n".join([*lines, f"    {call}", "    return arg0"]) + "\n"
-    return "\n".join([*lines, f"    return {call}[0]" if plan.return_count == 1 else f"    return tuple({call})"]) + "\n"
+    single = "deferral.run_single(plan, entry, buffers, arrays)"
+    return "\n".join([*lines, f"    return {single}" if plan.return_count == 1 else f"    return tuple({call})"]) + "\n"
 
 
 def _inputs(plan: Plan) -> list[str]:

@@ -21,7 +21,7 @@ import torch
 
 from ..lowering import bounds
 from . import _torch_internals as internals
-from . import events, memory, program_cache
+from . import deferral, events, memory, program_cache
 from .call import Call, NumberSlot, Static, TensorSlot, input_types
 from .events import OpProgram
 from .fallback import run_on_cpu
@@ -32,6 +32,7 @@ COMPILED_AT_ONCE = 6
 """How many shapes of a family compile at first sight."""
 SIGHTINGS = 3
 """A host-run shape seen so often is worth a program."""
+_COUNTED = 64
 _WAITING = 16
 _DUTY = 0.5
 _LIMIT = 100_000
@@ -69,11 +70,16 @@ def wants_host(plan: Plan, call: Call) -> bool:
     """True if a call whose program does not exist yet should run as a host kernel now."""
     if not can_run_on_host(plan):
         return False
-    seen = _families.setdefault(family(call), set())
-    if len(seen) >= COMPILED_AT_ONCE:
-        return True
-    seen.add(hash(call.key))
-    return False
+    seen = shapes_of(call)
+    late = len(seen) >= COMPILED_AT_ONCE
+    if len(seen) < _COUNTED:
+        seen.add(hash(call.key))
+    return late
+
+
+def shapes_of(call: Call) -> set[int]:
+    """The shapes met so far of a call's family, by hash; at most `_COUNTED`. It grows with the family."""
+    return _families.setdefault(family(call), set())
 
 
 def run(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], compile_later: Callable[[Plan, Call], Callable[[], None]]) -> Any:
@@ -82,6 +88,7 @@ def run(plan: Plan, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], c
     sightings, nbytes = _seen.get(key) or (0, _result_bytes(plan, call))
     if memory.ledger.live + nbytes > memory.ledger.limit:
         memory.refuse(nbytes, plan.aten)
+    deferral.before_host_kernel(call.buffers, len(shapes_of(call)))
     start = time.perf_counter_ns()
     result, crossing = run_on_cpu(plan.op, args, kwargs)
     end = time.perf_counter_ns()

@@ -108,8 +108,9 @@ def kernel_for(overload: Any) -> Callable[..., Any]:
         try:
             if serve is None:
                 serve, deferring = _servers(overload)
-            if modes.fusing and modes.defers_here():
-                deferral.load()
+            if modes.fusing and (modes.everywhere or modes.defers_here()):
+                if not deferral.loaded:
+                    deferral.load()
                 return deferring(*args, **kwargs)
             return serve(*args, **kwargs)
         except Exception as error:

@@ -43,6 +43,8 @@ blocking = False
 """True while operators wait for their results (the hot path reads this)."""
 fusing = False
 """True while some thread may defer; `defers_here` says whether this one does (the hot path reads the two)."""
+everywhere = False
+"""True while the process's mode is `DEFER_AND_FUSE` and no thread has a block of its own: then every thread defers (if `fusing`)."""
 fused = False
 """True once the mode `DEFER_AND_FUSE` was on: something may be deferred."""
 resting = 0
@@ -50,12 +52,13 @@ resting = 0
 _process = EagerMode.DEFER_NEVER
 _local = threading.local()
 _deferring_blocks = 0
+_blocks = 0
 _latest = EagerMode.DEFER_NEVER
 """The mode of the thread that changed its last: that of autograd's threads, which have no blocks of their own."""
 
 
 def _apply() -> None:
-    global blocking, fusing, fused, resting, _latest
+    global blocking, fusing, fused, resting, everywhere, _latest
     _latest = current()
     blocking = _latest is EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING
     if fused:
@@ -63,6 +66,7 @@ def _apply() -> None:
 
         deferral.cut("debug_mode" if blocking else "unknown")
     fusing, resting = _somebody_defers(), 0
+    everywhere = _process is EagerMode.DEFER_AND_FUSE and not _blocks
     fused = fused or fusing
 
 
@@ -110,15 +114,17 @@ def set_process_mode(mode: EagerMode) -> None:
 @contextmanager
 def set_eager_mode(mode: EagerMode) -> Iterator[None]:
     """The mode inside a `with` block, on this thread; the innermost block wins."""
-    global _deferring_blocks
+    global _deferring_blocks, _blocks
     stack = _local.__dict__.setdefault("stack", [])
     deferring = _checked(mode) is EagerMode.DEFER_AND_FUSE
     stack.append(mode)
     _deferring_blocks += deferring
+    _blocks += 1
     _apply()
     try:
         yield
     finally:
         stack.pop()
         _deferring_blocks -= deferring
+        _blocks -= 1
         _apply()

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -42,6 +42,7 @@ class Entry:
         "donated",
         "executable",
         "execute",
+        "family",
         "fresh",
         "function",
         "handlers",
@@ -55,6 +56,7 @@ class Entry:
         "rng_steps",
         "run",
         "takes",
+        "work",
         "written",
     )
 
@@ -66,6 +68,8 @@ class Entry:
         self.moves: tuple[bool, ...] | None = None
         self.offsets: tuple[int, ...] = ()
         self.info = info
+        self.work: float | None = None
+        self.family: Collection[int] = ()
         self.fresh = traced.fresh
         self.needed = traced.needed
         self.written = traced.written
@@ -171,6 +175,7 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     info = describe(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), executable)
     entry = Entry(traced, executable, info)
     entry.offsets = moving_inputs(call)
+    entry.family = host_first.shapes_of(call)
     seconds = time.perf_counter() - start
     if events.observer is not None:
         events.observer.compiled(info, seconds, executable.origin)

@@ -65,7 +65,7 @@ class FlushReason(ReasonList):
     GRAPH_LIMIT = (
         "graph_limit",
         "Flushed: the cluster is long enough",
-        "A program of more calls takes longer to compile than it saves.",
+        "A longer program would begin later, take longer to compile, or not come back: the next operator's shapes keep changing.",
         "Read a value once per turn of the loop.",
     )
     MEMORY_PRESSURE = (

@@ -9,7 +9,7 @@ import torch
 
 import tpu_lab  # noqa: F401  registers the device
 from tpu_lab.device import modes
-from tpu_lab.device.fuse import clusters, finish, governor, loops
+from tpu_lab.device.fuse import clusters, finish, governor, loops, pace
 
 
 @contextmanager
@@ -23,6 +23,7 @@ def deferring(policy: str = "always") -> Iterator[None]:
             finish.current.trace = finish.fresh()
             finish.current.limit = loops.GRAPH_LIMIT
             finish.current.patience = governor.Patience()
+            finish.current.pace = pace.Pace()
             yield
     finally:
         clusters.policy = before

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 from tests.device.fuse.mode import deferring
 from tpu_lab.device import host_first, modes, program_cache, tensors
-from tpu_lab.device.fuse import clusters, finish, governor, loops
+from tpu_lab.device.fuse import clusters, finish, governor, loops, pace
 
 
 def step(x: torch.Tensor, number: float = 0.5) -> torch.Tensor:
@@ -158,26 +160,103 @@ def test_the_governor_puts_fences_into_long_chains_of_costly_functions_on_large_
         torch.testing.assert_close(y.cpu(), right)
 
 
-def test_a_program_that_is_slower_than_its_calls_goes() -> None:
-    record = governor.Record()
-    record.ran_apart(1000)
-    record.ran_apart(0)
-    assert not any(record.ran_fused(1040) for _ in range(20))
-    slow = governor.Record()
-    slow.ran_apart(1000)
-    assert [slow.ran_fused(1100) for _ in range(9)] == [False] * 7 + [True, False]
+class Clock:
+    """A loop of which each turn takes `fused` ns with programs, `apart` ns without."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fused: int, apart: int) -> None:
+        self.now, self.fused, self.apart = 0, fused, apart
+        monkeypatch.setattr(pace.time, "perf_counter_ns", lambda: self.now)
+
+    def turns(self, tried: pace.Pace, count: int) -> int:
+        """Makes turns; returns in how many of them operators were deferred."""
+        fused = 0
+        for _ in range(count):
+            fused += modes.fusing
+            self.now += self.fused if modes.fusing else self.apart
+            if modes.resting:
+                modes.a_read()
+            tried.read()
+        return fused
+
+
+def test_a_loop_goes_on_with_what_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = 2 * pace.PAIRS * (pace.READS + 1)
+    with deferring("tiered"):
+        clock, tried = Clock(monkeypatch, fused=20_000_000, apart=30_000_000), pace.Pace()
+        clock.turns(tried, trial + 2)
+        assert clock.turns(tried, 200) == 200
+    with deferring("tiered"):
+        clock, tried = Clock(monkeypatch, fused=30_000_000, apart=20_000_000), pace.Pace()
+        clock.turns(tried, trial + 2)
+        assert clock.turns(tried, 200) == 0 and modes.resting
+        assert clock.turns(tried, 20_000) < 1_000
+
+
+def test_no_trial_while_programs_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    with deferring("tiered"):
+        clock, tried = Clock(monkeypatch, fused=30_000_000, apart=20_000_000), pace.Pace()
+        monkeypatch.setattr(clusters, "compiling", 1)
+        assert clock.turns(tried, 500) == 500
+
+
+def test_programs_that_lose_every_trial_are_dropped() -> None:
     with deferring("tiered"):
         x = torch.ones(3, 7, device="tpu")
         right = run(x, clusters.SIGHTINGS + 1) / (clusters.SIGHTINGS + 1)
         host_first.finish()
         assert is_deferred(step(x))
         x.sum().item()
-        for variants in clusters._seen.values():
-            for sighting in variants.values():
-                sighting.record.apart.clear()
-                sighting.record.ran_apart(1)
-        assert run(x, 10) == pytest.approx(10 * right)
+        start = clusters.now()
+        clusters.drop(start)
+        assert programs() == 1, "it did not run since"
+        run(x, 1)
+        clusters.drop(start)
         assert programs() == 0 and not clusters.root.next and not is_deferred(step(x))
+        assert run(x, 10) == pytest.approx(10 * right) and clusters._seen and programs() == 0
+
+
+def test_a_cluster_ends_with_enough_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(governor, "rules", dataclasses.replace(governor.RULES["XLA:CPU"], launch=2 * 2 * 64**3))
+    with deferring("replay"):
+        x = torch.ones(64, 64, device="tpu")
+        y = x @ x
+        assert is_deferred(y)
+        y = y @ x
+        assert not is_deferred(y)
+        assert is_deferred(y @ x)
+
+
+def test_a_call_whose_shapes_keep_changing_is_in_no_cluster() -> None:
+    with deferring("tiered"):
+        x = torch.ones(2, 3, device="tpu")
+        rows = x
+        for _ in range(governor.rules.shapes + 2):
+            rows = torch.cat([rows, x * 2 + 1 - 3])
+            host_first.finish()
+        torch.testing.assert_close(rows.cpu()[2:], torch.zeros(len(rows) - 2, 3))
+        for _ in range(clusters.SIGHTINGS):
+            torch.cat([rows, x * 2 + 1 - 3])
+        host_first.finish()
+        rows.cpu()
+        between = x * 2 + 1 - 3
+        assert is_deferred(between)
+        longer = torch.cat([rows, between])
+        assert not is_deferred(between) and not is_deferred(longer)
+        assert all("cat" not in step[0].info.op for steps in clusters._seen for step in steps)
+        torch.testing.assert_close(longer.cpu()[-2:], torch.zeros(2, 3))
+
+
+def test_a_cut_of_a_host_kernel_is_not_counted() -> None:
+    with deferring("tiered"):
+        for n in range(2, 3 + host_first.COMPILED_AT_ONCE):
+            torch.ones(n, 5, device="tpu").sinh()
+        x = torch.ones(50, 5, device="tpu")
+        x.sum().item()
+        clusters.forget()
+        for _ in range(2):
+            y = (x * 2 + 1 - 3).sinh()  # a host kernel at first
+            assert y.sum().item() == 0
+        assert all(len(steps) < 3 for steps in clusters._seen)
 
 
 def test_a_loop_of_which_nothing_comes_is_left_alone_and_looked_at_again() -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from ...xla._jax_internals import XlaRuntimeError
 from .. import host_first, program_cache
 from . import governor
-from .governor import Record
 from .program import FusedProgram, Variant, build
 from .trace import Node, Step
 
@@ -32,12 +31,11 @@ root = Node((), None)
 class Sighting:
     """What is known of a cluster that ends with these live results."""
 
-    __slots__ = ("count", "offsets", "record", "state", "varying")
+    __slots__ = ("count", "offsets", "state", "varying")
 
     def __init__(self) -> None:
         self.count = 0
         self.state = "unseen"
-        self.record = Record()
         self.offsets: list[Any] = []
         self.varying: set[int] = set()
 
@@ -50,6 +48,10 @@ class Sighting:
 
 _seen: dict[tuple[Step, ...], dict[Variant, Sighting]] = {}
 _steps_held = 0
+compiling = 0
+"""Clusters that wait for the background compiler or are with it."""
+news = 0
+"""Changes each time a cluster gets its program or turns out to get none."""
 
 
 def forced() -> bool:
@@ -71,12 +73,12 @@ def state(steps: Sequence[Step], variant: Variant) -> str:
     return "unseen" if sighting is None or sighting.state == "ready" else sighting.state
 
 
-def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any], took: int) -> bool:
-    """Counts a cluster that ran call by call, `took` ns after the cut before, and has it compiled when it is time.
+def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any]) -> bool:
+    """Counts a cluster that ran call by call, and has it compiled when it is time.
 
     True if nothing will come of it as far as one can see: it is new, too short, or was tried.
     """
-    global _steps_held
+    global _steps_held, compiling
     key = tuple(steps)
     variants = _seen.get(key)
     if variants is None:
@@ -88,25 +90,28 @@ def sighted(steps: Sequence[Step], variant: Variant, offsets: list[Any], took: i
     sighting = variants.setdefault(variant, Sighting())
     sighting.count += 1
     sighting.look_at(offsets)
-    sighting.record.ran_apart(took)
     if sighting.state == "unseen" and sighting.count >= SIGHTINGS and len(key) >= governor.rules.least_calls:
         sighting.state = "compiling"
+        compiling += 1
         if not host_first.in_background(lambda: _compile(key, variant, sighting)):
             sighting.state = "unseen"
+            compiling -= 1
     return sighting.count == 1 or len(key) < governor.rules.least_calls or sighting.state in ("slower", "failed")
 
 
 def _compile(key: tuple[Step, ...], variant: Variant, sighting: Sighting) -> None:
+    global compiling, news
     constant = {i: o for i, o in enumerate(sighting.offsets) if i not in sighting.varying}
-    program = _built(key, variant, constant, sighting.record)
+    program = _built(key, variant, constant)
     sighting.state = "failed" if program is None else "ready"
+    compiling -= 1
+    news += 1
 
 
-def _built(steps: Sequence[Step], variant: Variant, constant: dict[int, Any], record: Record) -> FusedProgram | None:
+def _built(steps: Sequence[Step], variant: Variant, constant: dict[int, Any]) -> FusedProgram | None:
     """The program of a cluster, compiled and put into the tree; None where that fails: its calls go on one by one."""
     try:
         program = build(steps, variant, constant)
-        program.record = record
     except (XlaRuntimeError, RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
         return None
     node = root
@@ -126,19 +131,32 @@ def program_for(node: Node, steps: Sequence[Step], variant: Variant, offsets: li
             sighting.state = "unseen"
         found = None
         if policy == "always":
-            return _built(steps, variant, {}, Record())
+            return _built(steps, variant, {})
     if found is None and policy == "always":
-        found = _built(steps, variant, dict(enumerate(offsets)), Record())
+        found = _built(steps, variant, dict(enumerate(offsets)))
     return found
 
 
-def ran(program: FusedProgram, steps: Sequence[Step], variant: Variant, took: int) -> None:
-    """Notes a turn of a cluster's program; one that has shown to be slower than its calls one by one goes."""
-    if program.record.ran_fused(took) and policy == "tiered":
-        sighting = _seen.get(tuple(steps), {}).get(variant)
-        if sighting is not None:
-            sighting.state = "slower"
-        _remove(root, steps, variant, 0)
+def now() -> int:
+    """A tick of the clock that `FusedProgram.last` is read from."""
+    return program_cache.tick()
+
+
+def drop(since: int) -> None:
+    """Drops every program that ran since a tick: what they make is slower than the calls one by one."""
+    for steps, variants in list(_seen.items()):
+        for variant, sighting in variants.items():
+            if sighting.state == "ready" and _last_run(steps, variant) >= since:
+                sighting.state = "slower"
+                _remove(root, steps, variant, 0)
+
+
+def _last_run(steps: Sequence[Step], variant: Variant) -> int:
+    node: Node | None = root
+    for step in steps:
+        node = node.next.get(step) if node is not None else None
+    program = node.programs.get(variant) if node is not None else None
+    return -1 if program is None else program.last
 
 
 def _remove(node: Node, steps: Sequence[Step], variant: Variant, at: int) -> None:

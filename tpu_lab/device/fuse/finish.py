@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, compress, islice
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..memory import Buffer
 from . import artifacts, clusters, governor
 from .differences import difference
 from .loops import GRAPH_LIMIT
+from .pace import Pace
 from .program import FusedProgram
 from .trace import Step, Trace, lock
 
@@ -24,18 +25,13 @@ _exhaust = deque[None](maxlen=0).extend
 class _Current:
     """The trace that calls are added to."""
 
-    __slots__ = ("last", "limit", "patience", "trace")
+    __slots__ = ("limit", "pace", "patience", "trace")
 
     def __init__(self) -> None:
         self.limit = GRAPH_LIMIT
         self.patience = governor.Patience()
+        self.pace = Pace()
         self.trace = fresh()
-        self.last = time.perf_counter_ns()
-
-    def turn(self) -> int:
-        """ns since the cut before."""
-        before, self.last = self.last, time.perf_counter_ns()
-        return self.last - before
 
 
 def fresh() -> Trace:
@@ -51,15 +47,32 @@ def fresh() -> Trace:
 current = _Current()
 
 
-def cut(reason: str) -> None:
-    """Ends the current trace: runs what is deferred. Does nothing where nothing was called since the last cut."""
+def cut(reason: str, passing: bool = False) -> None:
+    """Ends the current trace: runs what is deferred. Does nothing where nothing was called since the last cut.
+
+    `passing`: the next turn of the loop will not be cut here, so that the cluster is not counted.
+    """
     if not len(current.trace):
         return
     forks.raise_in_child()
     with lock:
         ended = current.trace
         current.trace = fresh()
-        finish(ended, reason)
+        finish(ended, reason, passing)
+
+
+def read(reason: str, buffers: Iterable[Buffer]) -> None:
+    """The host is about to read buffers: ends the trace that has to do with them, and counts the turn."""
+    if any(involved(b) for b in buffers):
+        cut(reason)
+    if clusters.policy == "tiered" and events.observer is None:
+        current.pace.read()
+
+
+def before_host_kernel(buffers: Iterable[Buffer], shapes: int) -> None:
+    """A kernel of the host is about to read buffers. Unless its shapes keep changing it gets a program soon, and then nothing is cut here."""
+    if any(involved(b) for b in buffers):
+        cut("cpu", passing=shapes < governor.rules.shapes)
 
 
 def materialize(buffer: Buffer) -> None:
@@ -83,7 +96,7 @@ def involved(buffer: Buffer) -> bool:
     return bool(ended.checks) or (label is not None and label[1] >= 0 and (label[0] is ended or buffer.array is None))
 
 
-def finish(ended: Trace, reason: str) -> None:
+def finish(ended: Trace, reason: str, passing: bool = False) -> None:
     """Fulfils a trace's promises and closes it. What an interrupt or an error leaves can be finished later."""
     live = ended.live()
     variant = ended.variant(live)
@@ -92,19 +105,19 @@ def finish(ended: Trace, reason: str) -> None:
     start = time.perf_counter_ns() if observer is not None else 0
     state = clusters.state(steps, variant) if observer is not None else ""
     if not ended.deferring:
-        hopeless = clusters.sighted(steps, variant, ended.all_offsets(), current.turn())
+        hopeless = passing or clusters.sighted(steps, variant, ended.all_offsets())
         if current.patience.look(hopeless, reason) and observer is None:
             modes.rest(governor.REST_READS)
         start = 0
     elif live or ended.checks:
         current.patience.look(False, reason)
-        state = _run(ended, steps, live, variant) or state
+        state = _run(ended, steps, live, variant, passing) or state
     if observer is not None:
         _tell(observer, reason, state, steps, len(live), start)
     ended.close()
 
 
-def _run(ended: Trace, steps: list[Step], live: Sequence[tuple[Buffer, int]], variant: Any) -> str:
+def _run(ended: Trace, steps: list[Step], live: Sequence[tuple[Buffer, int]], variant: Any, passing: bool) -> str:
     """Runs deferred calls; gives `fused` if they ran as one program."""
     node = ended.log[-1][0]
     whole = node.depth == len(steps)
@@ -112,10 +125,9 @@ def _run(ended: Trace, steps: list[Step], live: Sequence[tuple[Buffer, int]], va
     program = clusters.program_for(node, steps, variant, offsets) if whole and not ended.values else None
     if program is not None:
         run_fused(ended, program, [b for b, _ in live])
-        clusters.ran(program, steps, variant, current.turn())
         return "fused"
-    if whole:
-        clusters.sighted(steps, variant, offsets, 0)
+    if whole and not passing:
+        clusters.sighted(steps, variant, offsets)
     replay(ended)
     return ""
 

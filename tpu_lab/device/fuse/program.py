@@ -24,7 +24,7 @@ class FusedProgram:
     whether it is an input (None: all are).
     """
 
-    __slots__ = ("constant", "executable", "last", "live", "passed", "record", "steps")
+    __slots__ = ("constant", "executable", "last", "live", "passed", "steps")
 
     def __init__(self, executable: Executable, live: tuple[int, ...], steps: int, constant: dict[int, Any], passed: list[bool] | None) -> None:
         self.executable = executable
@@ -32,7 +32,6 @@ class FusedProgram:
         self.steps = steps
         self.constant = constant
         self.passed = passed
-        self.record = governor.Record()
         self.last = 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,10 +15,10 @@ from .._torch_internals import create_empty_tensor, graph_task
 from ..memory import Buffer
 from ..numbers import random_state
 from ..program_cache import tick
-from . import clusters
-from .finish import current, cut, give_up
+from . import clusters, governor
+from .finish import current, cut, give_up, involved
 from .loops import GRAPH_LIMIT, next_limit
-from .trace import Trace, lock, promise, results_of, step_key
+from .trace import Trace, lock, promise, promise_single, results_of, step_key
 
 if TYPE_CHECKING:
     from ..call import Call
@@ -35,13 +36,36 @@ def execute(plan: Plan, call: Call, entry: Entry) -> Any:
     return strict.hand_out(plan, call, results)
 
 
+def run_single(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[Any]) -> Any:
+    """`run` for a call with one result that writes nothing, and the short way where it goes on as a known cluster does."""
+    trace = current.trace
+    if trace.deferring and events.observer is None and len(entry.family) < governor.rules.shapes and graph_task() in (-1, _backward):
+        with lock:
+            ledger = memory.ledger
+            if current.trace is trace and trace.deferring and ledger.live + trace.bytes + entry.bytes <= ledger.limit:
+                step: list[Any] = [entry]
+                for buffer in buffers:
+                    label = buffer.label
+                    step.append(label[1] if label is not None and label[0] is trace else trace.capture(buffer))
+                node = trace.node.next.get(tuple(step))
+                if node is not None and node.single is not None and entry.work is not None:
+                    trace.work += entry.work
+                    if trace.work < governor.rules.launch and node.depth < current.limit:
+                        return promise_single(trace, node, node.single, inputs)
+                    trace.work -= entry.work
+    return run(plan, entry, buffers, inputs, ())[0]
+
+
 def run(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[Any], targets: Sequence[Buffer]) -> list[torch.Tensor | None]:
     """Defers or runs a call that reads `buffers` and `inputs` and writes `targets`; returns its fresh results."""
     observer = events.observer
     start = time.perf_counter_ns() if observer is not None else 0
     with lock:
         trace = current.trace
-        if trace.deferring or trace.may_defer(clusters.root):
+        alone = len(entry.family) >= governor.rules.shapes
+        if alone:
+            results = _alone(plan, entry, buffers, inputs, targets)
+        elif trace.deferring or trace.may_defer(clusters.root):
             results = _defer(plan, entry, buffers, inputs, targets)
         else:
             results = _at_once(plan, entry, buffers, inputs, targets)
@@ -51,8 +75,15 @@ def run(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[Any], 
     task = graph_task()
     if task != -1 and task != _backward:
         _cut_after_backward(task)
-    if len(trace) >= current.limit:
-        _cut_at_limit(trace)
+    if not alone:
+        trace, work = current.trace, entry.work
+        if work is None:
+            work = entry.work = governor.work(entry.info)
+        trace.work += work
+        if trace.work >= governor.rules.launch:
+            cut("graph_limit")
+        elif len(trace) >= current.limit:
+            _cut_at_limit(trace)
     return results
 
 
@@ -123,6 +154,20 @@ def _at_once(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[A
         trace.owners.append((buffer.death, label))
         slot += 1
     return results
+
+
+def _alone(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list[Any], targets: Sequence[Buffer]) -> list[torch.Tensor | None]:
+    """Runs a call that is to be in no cluster; the trace ends if it has to do with what the call reads or writes."""
+    if any(involved(b) for b in chain(buffers, targets)):
+        cut("graph_limit")
+    if memory.ledger.live + entry.bytes > memory.ledger.limit:
+        memory.refuse(entry.bytes, plan.aten)
+    arrays = [strict.gather(b, takes) for b, takes in zip(buffers, entry.takes, strict=True)]
+    outputs = strict.run_and_write(entry.executable, arrays + inputs, targets, entry.made)
+    entry.last = tick()
+    if entry.checked:
+        strict.check(plan, outputs.pop())
+    return [None if f is None else tensors.wrap(a, f.size, f.dtype, f.stride) for f, a in entry.pair(outputs)]
 
 
 def _cut_at_limit(trace: Trace) -> None:

@@ -39,11 +39,12 @@ class Node:
     """The calls from the start of a trace up to one call: a node of the tree of all clusters that have programs.
 
     `first` is the slot of the call's first result, `count` the number of slots up to here, `programs` what was compiled for a
-    cluster that ends here, by its live results and donated arrays. `lines` says where the call stands in the user's code, by
-    where the first call of its trace does (`file:line` both): looking for a line at each call would cost a third of recording it.
+    cluster that ends here, by its live results and donated arrays. `single` is a call's only result if it is row-major and the call
+    checks no values, else None. `lines` says where the call stands in the user's code, by where the first call of its trace does
+    (`file:line` both): looking for a line at each call would cost a third of recording it.
     """
 
-    __slots__ = ("count", "depth", "entry", "first", "lines", "next", "programs", "step")
+    __slots__ = ("count", "depth", "entry", "first", "lines", "next", "programs", "single", "step")
 
     def __init__(self, step: Step, before: Node | None) -> None:
         self.step = step
@@ -54,12 +55,18 @@ class Node:
         self.next: dict[Step, Node] = {}
         self.programs: dict[Any, Any] = {}
         self.lines: dict[str, str] = {}
+        self.single: FreshResult | None = _single(step[0]) if step else None
 
     def note_line(self, place: str) -> None:
         """Notes the user's line, for a trace whose first call stands at `place`."""
         if len(self.lines) >= _MOST_PLACES:
             self.lines.clear()
         self.lines[place] = memory.user_line()
+
+
+def _single(entry: Entry) -> FreshResult | None:
+    fresh = entry.fresh[0] if len(entry.fresh) == 1 and not entry.checked and not entry.written else None
+    return None if fresh is None or fresh.stride is not None else fresh
 
 
 def results_of(entry: Entry) -> int:
@@ -91,6 +98,7 @@ class Trace:
         "start",
         "steps",
         "values",
+        "work",
     )
 
     def __init__(self, root: Node) -> None:
@@ -111,6 +119,7 @@ class Trace:
         self.start = 0
         self.place = ""
         self.lines: list[str] | None = None
+        self.work: float = 0.0
 
     def __len__(self) -> int:
         return len(self.log) + len(self.steps)
@@ -211,16 +220,7 @@ def promise(trace: Trace, node: Node, inputs: list[Any], targets: Sequence[Buffe
     if targets and state.journals:
         for buffer in targets:
             state.about_to_write(buffer)
-    trace.node = node
-    if not trace.log:
-        trace.place = memory.user_line()
-    if trace.place not in node.lines:
-        node.note_line(trace.place)
-    if trace.lines is not None:
-        trace.lines.append(memory.user_line())
-    trace.log.append((node, inputs))
-    trace.bytes += entry.bytes
-    memory.ledger.promised += entry.bytes
+    _log(trace, node, inputs)
     slot = node.first
     results: list[torch.Tensor | None] = []
     for fresh in entry.fresh:
@@ -240,6 +240,30 @@ def promise(trace: Trace, node: Node, inputs: list[Any], targets: Sequence[Buffe
     if line is not None:
         trace.checks.append((slot, *line))
     return results
+
+
+def _log(trace: Trace, node: Node, inputs: list[Any]) -> None:
+    trace.node = node
+    if not trace.log:
+        trace.place = memory.user_line()
+    if trace.place not in node.lines:
+        node.note_line(trace.place)
+    if trace.lines is not None:
+        trace.lines.append(memory.user_line())
+    trace.log.append((node, inputs))
+    nbytes = node.entry.bytes
+    trace.bytes += nbytes
+    memory.ledger.promised += nbytes
+
+
+def promise_single(trace: Trace, node: Node, fresh: FreshResult, inputs: list[Any]) -> torch.Tensor:
+    """The same for a call whose only result is row-major and that neither writes nor checks."""
+    _log(trace, node, inputs)
+    tensor = internals.create_empty_tensor(fresh.size, fresh.dtype)
+    label = (trace, node.first)
+    buffer = tensor.untyped_storage().buffer = DeferredBuffer(fresh.layout, label)  # type: ignore[attr-defined]
+    trace.owners.append((buffer.death, label))
+    return tensor
 
 
 def promised(trace: Trace, slot: int, fresh: FreshResult) -> torch.Tensor:
