@@ -14,10 +14,12 @@ from typing import Any
 from nbformat.v4 import new_code_cell, new_output
 from playwright.sync_api import Page, sync_playwright
 
+import tpu_lab
 from tests.browser import graph_samples, samples
 from tests.browser.conftest import CHROMIUM_FLAGS, Notebook
 from tests.browser.server import Lab, start
 from tests.browser.test_runview import MIME_TYPE, shown
+from tpu_lab.coverage import explorer as coverage
 from tpu_lab.views.graph import MIME_TYPE as GRAPH_MIME_TYPE
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
@@ -60,7 +62,7 @@ def take(page: Page, lab: Lab, folder: Path, theme: str, width: str) -> None:
     picture("failed", 3)
     picture("broken", 4)
     page.set_viewport_size({"width": WIDTHS[width], "height": 1600})  # a graph and its card are taller than the window
-    graph = view.nth(-1)
+    graph = view.nth(4)
     graph.locator(".tl-Box").first.wait_for(timeout=30_000)
     picture("graph", 5)
     graph.locator(".tl-Pill.tl-mod-why").last.click()
@@ -69,6 +71,16 @@ def take(page: Page, lab: Lab, folder: Path, theme: str, width: str) -> None:
     for key in ("k", "j", "j", "Enter"):
         page.keyboard.press(key)
     picture("graph-kernel", 5)
+    table = view.nth(5)
+    table.locator(".tl-Pane-code").first.wait_for()
+    table.locator(".tl-Heat-cell[aria-label^='sort, search, float32']").click()
+    table.locator("tr[data-name='topk']").click()
+    picture("coverage", 6)
+    table.get_by_role("button", name="Show all").click()
+    table.get_by_label("Filter operators").fill("torchtpu:missing loss")
+    table.locator("tr[data-name='smooth_l1_loss']").click()
+    table.locator("summary", has_text="Lowering").click()
+    picture("coverage-pane", 6)
 
 
 def gutter_cell(run: Any) -> Any:
@@ -84,6 +96,7 @@ def main(folder: Path) -> None:
         runs = [data["compiled"], data["compared"], data["failed"], data["failed"] | {"schema": "2.0"}]
         graph = new_output("display_data", {GRAPH_MIME_TYPE: graph_samples.small(), "text/plain": "graph"})
         cells = [gutter_cell(data["compiled"]), *map(shown, runs), new_code_cell("tpu_lab.fusion_graph(block, x)", outputs=[graph])]
+        cells.append(new_code_cell("tpu_lab.coverage()", outputs=[new_output("display_data", coverage.mime_bundle(tpu_lab.coverage()))]))
         lab.write_notebook("views.ipynb", cells)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
         for theme in THEMES:

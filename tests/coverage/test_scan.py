@@ -237,6 +237,33 @@ def test_nothing_runs_on_the_device() -> None:
     assert seen.names == set() and memory.ledger.live == held
 
 
+def test_a_model_on_the_device_is_scanned_as_one_on_the_cpu() -> None:
+    module, inputs, _ = make("gpt2")
+    expected = tpu_lab.scan(module, *inputs)
+    moved = copy.deepcopy(module).to("tpu")
+    found = tpu_lab.scan(moved, *(x.to("tpu") for x in inputs))
+    assert (found.ops, found.syncs, found.memory.parameters) == (expected.ops, expected.syncs, expected.memory.parameters)
+    computed = tpu_lab.scan(branches, torch.ones(4, device="tpu"), torch.ones(4, device="tpu"))
+    assert computed.values == "computed" and "aten.kthvalue" not in {op.name for op in computed.ops}
+
+
+def test_a_whole_training_step_with_its_optimizer() -> None:
+    module = nn.Linear(4, 2)
+    optimizer = torch.optim.AdamW(module.parameters())
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = module(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    found = tpu_lab.scan(step, torch.ones(3, 4))
+    assert not found.failure and any("sqrt" in op.name or "adam" in op.name for op in found.ops)
+    assert len(optimizer.state) == 0 and all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+
+
 def test_an_exception_of_the_model_is_told_and_what_came_before_stays() -> None:
     def wrong(x: torch.Tensor) -> torch.Tensor:
         return torch.erfc(x) @ torch.ones(7, 7)

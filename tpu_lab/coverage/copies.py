@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from ..compiler.twins import Twins, tensors_in
-from ..device import _torch_internals as internals
+from ..compiler.twins import Twins, memory_key, tensors_in
+from ..device.tensors import buffer_of
 
 VALUE = "_tpu_lab_value"
 """The attribute of a fake tensor that holds its CPU twin."""
@@ -60,15 +60,15 @@ class Fakes(_Copies):
         self._fakes: dict[tuple[int, torch.dtype], Any] = {}
 
     def _copy(self, tensor: torch.Tensor) -> Any:
-        key = internals.storage_key(tensor.untyped_storage()) if tensor.layout == torch.strided else id(tensor), tensor.dtype
         with self._mode:
             if tensor.device.type == "meta" or tensor.layout != torch.strided:
                 made = torch.empty(tensor.shape, dtype=tensor.dtype, device="tpu")
             else:
+                memory, nbytes = _memory(tensor)
+                key = memory, tensor.dtype
                 if key not in self._fakes:
                     self._kept.append(tensor.untyped_storage())
-                    count = tensor.untyped_storage().nbytes() // tensor.element_size()
-                    self._fakes[key] = torch.empty(max(count, 1), dtype=tensor.dtype, device="tpu")
+                    self._fakes[key] = torch.empty(max(nbytes // tensor.element_size(), 1), dtype=tensor.dtype, device="tpu")
                 made = self._fakes[key].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
         if self._values:
             setattr(made, VALUE, cpu_copy(tensor, self._bases))
@@ -87,21 +87,27 @@ def cpu_copy(tensor: torch.Tensor, bases: dict[tuple[int, torch.dtype], torch.Te
         return torch.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.layout != torch.strided:
         return tensor.detach().cpu().to_dense()
-    key = internals.storage_key(tensor.untyped_storage()), tensor.dtype
+    memory, nbytes = _memory(tensor)
+    key = memory, tensor.dtype
     if key not in bases:
-        count = max(tensor.untyped_storage().nbytes() // tensor.element_size(), 1)
-        whole = tensor.detach().as_strided((count,), (1,), 0) if tensor.untyped_storage().nbytes() else torch.zeros(1, dtype=tensor.dtype)
-        bases[key] = whole.cpu().clone() if whole.device.type != "cpu" else whole.clone()
+        whole = tensor.detach().as_strided((nbytes // tensor.element_size(),), (1,), 0) if nbytes else torch.zeros(1, dtype=tensor.dtype)
+        bases[key] = whole.clone() if whole.device.type == "cpu" else whole.cpu()
     return bases[key].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
 def bytes_of(value: Any) -> int:
     """Bytes of all tensors that a value holds, each storage once."""
-    seen = {}
-    for tensor, _ in tensors_in(value):
-        key = internals.storage_key(tensor.untyped_storage()) if tensor.layout == torch.strided else id(tensor)
-        seen[key] = tensor.numel() * tensor.element_size() if tensor.device.type == "meta" else tensor.untyped_storage().nbytes()
-    return sum(seen.values())
+    return sum(dict(_memory(tensor) for tensor, _ in tensors_in(value)).values())
+
+
+def _memory(tensor: torch.Tensor) -> tuple[int, int]:
+    """What is the same for tensors that share memory, and how many bytes that memory has."""
+    if tensor.layout != torch.strided:
+        return id(tensor), tensor.numel() * tensor.element_size()
+    if tensor.device.type == "tpu":  # PyTorch's storage of a tensor of the device does not know its bytes
+        return memory_key(tensor), buffer_of(tensor).nbytes
+    storage = tensor.untyped_storage()
+    return memory_key(tensor), storage.nbytes()
 
 
 def prepared(copies: Twins, function: Any, args: Any, kwargs: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

@@ -57,7 +57,7 @@ def _operators(scan: Scan) -> list[Markup]:
 def _stops(scan: Scan) -> list[Markup]:
     found: list[Markup] = []
     for title, entries in lists(scan):
-        columns = [parts.Column("line", "left", theme.CODE), parts.Column("what", "left"), parts.Column("remedy", "left")]
+        columns = [parts.Column("line", "left", theme.CODE), parts.Column("what", "left"), parts.Column("remedy", "left", "white-space:normal")]
         rows = [[where, what, code_text(remedy, parts.CODE_SPAN) if remedy else ""] for where, what, remedy in entries]
         found += [parts.title(title.capitalize()), parts.table(columns, rows)]
     return found

@@ -42,7 +42,10 @@ function facts(table: ICoverage, row: IOverload, details: IDetails | null, texts
   const passes = texts.__('%1 of %2', tried.filter(letter => letter === 'p').length, samples);
   const pairs: [string, Child][] = [
     ['TorchTPU 0.2.0', thereWords(row.there, texts) + needs],
-    [texts.__('used by'), texts._n('%1 model type', '%1 model types', row.models)],
+    [
+      texts.__('used by'),
+      row.models ? texts._n('%1 model type', '%1 model types', row.models) : texts.__('none that was counted')
+    ],
     [texts.__('dtypes that pass'), samples ? passes : texts.__('no sample')],
     ...(off.length ? [[texts.__('differ or fail'), off.join(', ')] as [string, Child]] : []),
     ...EXECUTORS.map((name, i): [string, Child] => [name, triedWords(row.executors[i]!, texts)]),
