@@ -15,7 +15,7 @@ from tpu_lab.record.findings import Finding
 from tpu_lab.record.graphs import Graph, Region
 from tpu_lab.record.happenings import Failure, Fallback, Flush, GraphBreak, Recompile, Sync
 from tpu_lab.record.memory import CurvePoint, LineBytes, LiveTensor, Memory, Storages
-from tpu_lab.record.ops import Ops, Program, TensorSpec
+from tpu_lab.record.ops import Ops, RunProgram, TensorSpec
 from tpu_lab.record.run import Run
 from tpu_lab.record.source import Location, ModulePath, Source, SourceLine
 from tpu_lab.record.timing import Timing
@@ -67,7 +67,7 @@ def compiled_run(copies: int = 4) -> Run:
     """A run with every kind of mark, `copies` times the twelve ops of `OPS`, and one backward op at the end."""
     modules = sorted({op[1] for op in OPS} - {""})
     rows = [*(OPS * copies), ("aten.mm", "Block.proj", 14, "bfloat16", (2048, 2048), 68.7e9, 76_000_000, 61.0, "xla")]
-    programs = tuple(Program(name, kind, (), (TensorSpec(dtype, shape),), flops, size) for name, _, _, dtype, shape, flops, size, _, kind in rows)
+    programs = tuple(RunProgram(name, kind, (), (TensorSpec(dtype, shape),), flops, size) for name, _, _, dtype, shape, flops, size, _, kind in rows)
     count = len(rows)
     ops = Ops(
         id=tuple(range(count)),

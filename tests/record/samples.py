@@ -8,7 +8,7 @@ from tpu_lab.record.findings import Finding
 from tpu_lab.record.graphs import Graph, Region
 from tpu_lab.record.happenings import Failure, Fallback, Flush, GraphBreak, Recompile, Sync
 from tpu_lab.record.memory import CurvePoint, LineBytes, LiveTensor, Memory, Storages
-from tpu_lab.record.ops import Ops, Program, TensorSpec
+from tpu_lab.record.ops import Ops, RunProgram, TensorSpec
 from tpu_lab.record.run import Run
 from tpu_lab.record.source import Location, ModulePath, Source, SourceLine
 from tpu_lab.record.timing import Timing
@@ -91,9 +91,9 @@ def run(with_comparison: bool = True) -> Run:
         ),
         modules=(ModulePath("Net", "Net"), ModulePath("Net.proj", "Linear")),
         programs=(
-            Program("aten.mm.default", "xla", (SMALL, SMALL), (LARGE,), 2.0e9, 800_000_000, 1024, 2, 60_000_000, "miss"),
-            Program("aten.t.default", "view", (SMALL,), (SMALL,)),
-            Program("aten.kthvalue.default", "fallback", (LARGE,), (SMALL,)),
+            RunProgram("aten.mm.default", "xla", (SMALL, SMALL), (LARGE,), 2.0e9, 800_000_000, 1024, 2, 60_000_000, "miss"),
+            RunProgram("aten.t.default", "view", (SMALL,), (SMALL,)),
+            RunProgram("aten.kthvalue.default", "fallback", (LARGE,), (SMALL,)),
         ),
         ops=Ops(
             id=(0, 1, 2, 3, 4),

@@ -51,7 +51,7 @@ def test_fields_carry_their_description() -> None:
     built = schema.build()
     assert built["$defs"]["Ops"]["properties"]["duration_ns"]["description"].startswith("Nanoseconds")
     assert "compiled again" in built["$defs"]["Recompile"]["description"]
-    assert built["$defs"]["Program"]["required"] == ["op", "kind"]
+    assert built["$defs"]["RunProgram"]["required"] == ["op", "kind"]
 
 
 def test_every_reference_is_defined() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tpu_lab.record.happenings import Fallback, Sync
 from tpu_lab.record.memory import Storages
-from tpu_lab.record.ops import Ops, Program
+from tpu_lab.record.ops import Ops, RunProgram
 from tpu_lab.record.source import Location
 from tpu_lab.record.timing import Timing
 from tpu_lab.record.totals import LineCost, exclusive, kernel_count, line_costs
@@ -29,11 +29,11 @@ def test_an_op_within_a_sync_is_part_of_it() -> None:
 
 
 def test_kernels_of_a_program() -> None:
-    assert kernel_count(Program("a", "xla", kernels=3)) == (3, True)
-    assert kernel_count(Program("a", "xla")) == (1, False)
-    assert kernel_count(Program("a", "compiled")) == (1, False)
-    assert kernel_count(Program("a", "aten")) == (1, True)
-    assert [kernel_count(Program("a", kind)) for kind in ("view", "host", "copy", "fallback")] == [(0, True)] * 4
+    assert kernel_count(RunProgram("a", "xla", kernels=3)) == (3, True)
+    assert kernel_count(RunProgram("a", "xla")) == (1, False)
+    assert kernel_count(RunProgram("a", "compiled")) == (1, False)
+    assert kernel_count(RunProgram("a", "aten")) == (1, True)
+    assert [kernel_count(RunProgram("a", kind)) for kind in ("view", "host", "copy", "fallback")] == [(0, True)] * 4
 
 
 def test_costs_go_to_the_cell_s_line_and_to_the_line_inside() -> None:

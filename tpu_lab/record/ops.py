@@ -17,7 +17,7 @@ class TensorSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class RunProgram:
     """What is the same each time an op runs in this way."""
 
     op: str

@@ -13,7 +13,7 @@ from .findings import Finding
 from .graphs import Graph, Region
 from .happenings import Failure, Fallback, Flush, GraphBreak, Recompile, Sync
 from .memory import Memory, Storages
-from .ops import Ops, Program
+from .ops import Ops, RunProgram
 from .source import Location, ModulePath, Source
 from .timing import Timing
 from .totals import LineCost, Totals
@@ -59,7 +59,7 @@ class Run:
     sources: tuple[Source, ...] = ()
     locations: tuple[Location, ...] = ()
     modules: tuple[ModulePath, ...] = ()
-    programs: tuple[Program, ...] = ()
+    programs: tuple[RunProgram, ...] = ()
     ops: Ops = field(default_factory=Ops)
     storages: Storages = field(default_factory=Storages)
     memory: Memory = field(default_factory=Memory)

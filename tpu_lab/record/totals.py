@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .happenings import Fallback, Sync
 from .memory import Storages
-from .ops import Ops, Program
+from .ops import Ops, RunProgram
 from .source import Location
 
 
@@ -61,7 +61,7 @@ class Totals:
     flush_ns: int = 0
 
 
-def kernel_count(program: Program) -> tuple[int, bool]:
+def kernel_count(program: RunProgram) -> tuple[int, bool]:
     """Kernels one call of a program launches, and whether that is exact. Views, host kernels, transfers and fallbacks launch none."""
     if program.kernels is not None:
         return program.kernels, True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..device.events import OpProgram, TensorType
 from ..record.environment import Environment
-from ..record.ops import NOT_BACKWARD, Ops, Program, TensorSpec
+from ..record.ops import NOT_BACKWARD, Ops, RunProgram, TensorSpec
 from ..record.privacy import scrub
 from ..record.run import Run
 from ..record.timing import Timing
@@ -82,14 +82,14 @@ def decode(recorder: Recorder) -> Run:
     )
 
 
-def program_rows(programs: Sequence[OpProgram], builds: Mapping[OpProgram, tuple[int, str]]) -> tuple[list[int], tuple[Program, ...]]:
+def program_rows(programs: Sequence[OpProgram], builds: Mapping[OpProgram, tuple[int, str]]) -> tuple[list[int], tuple[RunProgram, ...]]:
     """The programs met as record data, and for each its index there: host kernels and transfers come as a new object each time."""
-    rows: dict[Program, int] = {}
+    rows: dict[RunProgram, int] = {}
     index = []
     for one in programs:
         build_ns, cache = builds.get(one, (0, ""))
         shapes = _specs(one.inputs), _specs(one.outputs)
-        row = Program(one.op, one.kind, *shapes, one.flops, one.bytes_accessed, one.temp_bytes, one.kernels, build_ns, cache)
+        row = RunProgram(one.op, one.kind, *shapes, one.flops, one.bytes_accessed, one.temp_bytes, one.kernels, build_ns, cache)
         index.append(rows.setdefault(row, len(rows)))
     return index, tuple(rows)
 
@@ -118,7 +118,7 @@ def _alive_before(recorder: Recorder, events: Sequence[tuple[int, RawOp | RawBuf
 
 
 def _replay(
-    events: Sequence[tuple[int, RawOp | RawBuffer]], book: MemoryBook, program_index: Sequence[int], programs: Sequence[Program]
+    events: Sequence[tuple[int, RawOp | RawBuffer]], book: MemoryBook, program_index: Sequence[int], programs: Sequence[RunProgram]
 ) -> tuple[list[RawOp], list[int]]:
     """Plays memory forward; returns the ops and their positions in the event list."""
     rows: list[RawOp] = []
@@ -176,7 +176,7 @@ def _links(rows: Sequence[RawOp], first_sequence: int) -> list[int]:
     return links
 
 
-def _totals(recorder: Recorder, ops: Ops, programs: Sequence[Program], peak_bytes: int) -> Totals:
+def _totals(recorder: Recorder, ops: Ops, programs: Sequence[RunProgram], peak_bytes: int) -> Totals:
     per_program = [kernel_count(program) for program in programs]
     counts = recorder.happenings.counts
     intervals = [(start, start + duration, thread) for start, duration, thread in zip(ops.start_ns, ops.duration_ns, ops.thread, strict=True)]
