@@ -28,6 +28,9 @@ state = State()
 def autoload() -> None:
     """Registers the device `tpu` unless switched off, or another backend owns the key. Raises nothing."""
     try:
+        if state.outcome not in ("ready", "failed") and os.environ.get("TPU_LAB_AUTOLOAD", "1").lower() in ("0", "false", "off"):
+            state.outcome, state.reason = "off", "tpu_lab is switched off by TPU_LAB_AUTOLOAD=0; unset it and restart Python"
+            return  # and torch is not imported: the process of a TPU compiler needs none
         # Not at the top of the file: this import may run the entry point, which needs this module whole.
         import torch  # noqa: F401
 
@@ -50,9 +53,6 @@ def _keep_for_first_use() -> None:
 
 
 def _autoload() -> None:
-    if os.environ.get("TPU_LAB_AUTOLOAD", "1").lower() in ("0", "false", "off"):
-        state.outcome, state.reason = "off", "tpu_lab is switched off by TPU_LAB_AUTOLOAD=0; unset it and restart Python"
-        return
     other = other_backend()
     if other:
         state.outcome, state.reason = "stepped_aside", other

@@ -114,6 +114,11 @@ def test_a_compile_is_cancelled_by_ending_the_worker(tmp_path: Path, monkeypatch
     assert not list(tmp_path.glob("tpu-lab-*"))
 
 
+def test_the_worker_imports_no_torch() -> None:
+    code = "import tpu_lab.xla.worker, tpu_lab.xla._jax_internals, sys; assert 'jax' in sys.modules and 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-P", "-c", code], env=target_compile.quiet_environment(), check=True, timeout=200)
+
+
 def test_a_worker_that_always_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(TargetCompilerError, match="v5e died 2 times"):
