@@ -17,7 +17,7 @@ FRONT_SOURCES := $(shell find extension/src extension/style extension/schema -ty
 # pytest and npm scripts find the tools of the environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help venv front demo lab test lint unit cases browser notebooks screenshots surface conformance fuzz validate-fusion bench-device bench-fuse bench-compile clean
+.PHONY: help venv front demo lab test lint unit cases browser notebooks save-notebooks screenshots surface conformance fuzz validate-fusion bench-device bench-fuse bench-compile clean
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,9 @@ browser: $(VENV)/.test ## a real JupyterLab in headless Chromium
 
 notebooks: $(VENV)/.test ## execute every notebook
 	$(PY) -m pytest tests/test_notebooks.py $(PYTEST_ARGS)
+
+save-notebooks: $(VENV)/.test ## execute every notebook and save it with its outputs (wants a quiet machine)
+	$(PY) -m tests.save_notebooks
 
 screenshots: $(VENV)/.test ## pictures of every view, both themes, wide and narrow, in build/screenshots
 	$(PY) -m tests.browser.screenshots build/screenshots

@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = notebook.cells.pop()["outputs"][0]["text"].strip()
     if options.save:
         nbformat.write(notebook, options.save)
-    print("\nOpen it yourself:  make lab   (JupyterLab on notebooks/; open 01_first_run.ipynb)\n")
+    others = ", ".join(sorted(path.stem for path in options.notebook.parent.glob("*.ipynb")))
+    print(f"\nOpen it yourself:  make lab   (JupyterLab on {options.notebook.parent}/: {others})\n")
     print(figures)
     return 0
 

@@ -2,7 +2,23 @@
 
 import type { ICellModel } from '@jupyterlab/cells';
 
-import { canHaveMode, modeEdit, parseMagic, type IMagic, type Mode } from './magic.js';
+import {
+  canHaveMode,
+  modeEdit,
+  nextMode,
+  parseMagic,
+  PLAIN,
+  type IMagic,
+  type IPreferences,
+  type Mode
+} from './magic.js';
+
+let preferences: IPreferences = PLAIN;
+
+/** From now on lines are written as these say. */
+export function setPreferences(chosen: IPreferences): void {
+  preferences = chosen;
+}
 
 /** Whether a mode makes sense here: a Python code cell that may be edited and is not written for another language. */
 export function takesMode(model: ICellModel): boolean {
@@ -24,8 +40,13 @@ export function cellMode(model: ICellModel): Mode | null {
 
 /** Gives the cell a mode; null makes it plain Python again. Does nothing where no mode makes sense. */
 export function setCellMode(model: ICellModel, mode: Mode | null): void {
-  const edit = takesMode(model) ? modeEdit(model.sharedModel.getSource(), mode) : null;
+  const edit = takesMode(model) ? modeEdit(model.sharedModel.getSource(), mode, preferences) : null;
   if (edit) {
     model.sharedModel.updateSource(edit.from, edit.to, edit.text);
   }
+}
+
+/** Goes to the next mode: from off to the preferred one, through the others, and off again. */
+export function cycleCellMode(model: ICellModel): void {
+  setCellMode(model, nextMode(cellMode(model), preferences.mode));
 }

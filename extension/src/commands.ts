@@ -7,9 +7,9 @@ import { CodeMirrorEditor } from '@jupyterlab/codemirror';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { cellMode, setCellMode, takesMode } from './cellmode.js';
+import { cellMode, cycleCellMode, setCellMode, takesMode } from './cellmode.js';
 import { markedLines, pinMarks } from './gutter.js';
-import { MODES, nextMode, type Mode } from './magic.js';
+import { MODES, type Mode } from './magic.js';
 import { CommandIDs } from './tokens.js';
 import { modeWords } from './words.js';
 
@@ -56,12 +56,12 @@ export function addCommands(
 
   app.commands.addCommand(CommandIDs.cycleMode, {
     label: trans.__('Cell Mode: Next'),
-    caption: trans.__('Off, eager, fuse, compile, compare, and off again'),
+    caption: trans.__('Off, the default mode, the others in their order, and off again'),
     isEnabled: () => active() !== null,
     execute: () => {
       const model = active();
       if (model) {
-        setCellMode(model, nextMode(cellMode(model)));
+        cycleCellMode(model);
       }
     },
     describedBy: { args: { type: 'object', properties: {} } }

@@ -5,15 +5,17 @@ import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import type { Cell, ICellModel } from '@jupyterlab/cells';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
 
 import { modeChip } from './chip.js';
 import { addCommands } from './commands.js';
 import { costGutter } from './gutter.js';
 import { insert } from './insertcell.js';
-import { KernelSides, sideWords } from './kernelside.js';
+import { KernelSides } from './kernelside.js';
+import { followSettings } from './settings.js';
+import { StatusItem } from './status.js';
 import { PLUGIN, TOOLBAR_ITEM } from './tokens.js';
 import { ModeSwitch } from './toolbar.js';
 
@@ -22,15 +24,17 @@ const modes: JupyterFrontEndPlugin<void> = {
   description: 'The mode switch in the cell toolbar, its commands and shortcut.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [IToolbarWidgetRegistry, ICommandPalette, ITranslator],
+  optional: [IToolbarWidgetRegistry, ICommandPalette, ISettingRegistry, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     tracker: INotebookTracker,
     toolbar: IToolbarWidgetRegistry | null,
     palette: ICommandPalette | null,
+    settings: ISettingRegistry | null,
     translator: ITranslator | null
   ) => {
     const trans = (translator ?? nullTranslator).load('tpu_lab');
+    void followSettings(settings);
     addCommands(app, tracker, palette, trans);
     toolbar?.addFactory<Cell>('Cell', TOOLBAR_ITEM, cell => new ModeSwitch(cell.model, trans));
   }
@@ -75,15 +79,7 @@ const side: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load('tpu_lab');
     const sides = new KernelSides(tracker);
-    const item = new Widget();
-    item.addClass('tl-Status');
-    const refresh = (): void => {
-      const { label, caption } = sideWords(sides.current, trans);
-      item.node.textContent = label;
-      item.node.title = caption;
-    };
-    sides.changed.connect(refresh);
-    refresh();
+    const item = new StatusItem(tracker, sides, trans);
     statusBar?.registerStatusItem(PLUGIN.side, {
       item,
       align: 'left',

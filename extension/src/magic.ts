@@ -8,6 +8,17 @@ export type Mode = 'eager' | 'fuse' | 'compile' | 'compare';
 /** The modes on offer, in the order people meet them. */
 export const MODES: readonly Mode[] = ['eager', 'fuse', 'compile', 'compare'];
 
+/** What a line gets that the switch writes, as the settings say. */
+export interface IPreferences {
+  /** The mode that comes first after off. */
+  readonly mode: Mode;
+  /** A TPU generation for the mode compile; '': none. */
+  readonly target: string;
+  readonly trace: 'light' | 'off';
+}
+
+export const PLAIN: IPreferences = { mode: 'eager', target: '', trace: 'light' };
+
 /** What a `%%tpu` line says. */
 export interface IMagic {
   /** Offsets of the line in the cell, without its newline. */
@@ -63,13 +74,21 @@ export function canHaveMode(source: string): boolean {
 }
 
 /**
- * The edit that gives a cell a mode (null: plain Python). Options of the line are kept; the modes named after
- * `compare` go when the mode does. Returns null when there is nothing to change or the cell can have no mode.
+ * The edit that gives a cell a mode (null: plain Python). Options of the line are kept, except those that the new mode
+ * refuses; the modes named after `compare` go when the mode does. A new line gets the options of the preferences.
+ * Returns null when there is nothing to change or the cell can have no mode.
  */
-export function modeEdit(source: string, mode: Mode | null): ITextEdit | null {
+export function modeEdit(
+  source: string,
+  mode: Mode | null,
+  preferences: IPreferences = PLAIN
+): ITextEdit | null {
   const magic = parseMagic(source);
   if (!magic) {
-    return mode && canHaveMode(source) ? { from: 0, to: 0, text: `%%tpu ${mode}\n` } : null;
+    const options = preferences.trace === 'off' ? ['--trace', 'off'] : [];
+    return mode && canHaveMode(source)
+      ? { from: 0, to: 0, text: `${['%%tpu', mode, ...fitting(options, mode, preferences)].join(' ')}\n` }
+      : null;
   }
   if (mode === null) {
     return { from: magic.from, to: Math.min(magic.to + 1, source.length), text: '' };
@@ -77,12 +96,44 @@ export function modeEdit(source: string, mode: Mode | null): ITextEdit | null {
   if (mode === magic.mode) {
     return null;
   }
-  return { from: magic.from, to: magic.to, text: ['%%tpu', mode, ...magic.options].join(' ') };
+  const options = fitting(magic.options, mode, preferences);
+  return { from: magic.from, to: magic.to, text: ['%%tpu', mode, ...options].join(' ') };
 }
 
-/** The mode after this one: off, eager, fuse, compile, compare, off. */
-export function nextMode(mode: Mode | null): Mode | null {
-  return mode === null ? MODES[0]! : (MODES[MODES.indexOf(mode) + 1] ?? null);
+/** Options without those that a mode refuses (`--target` is for compile, `compare` records always), with the preferred target. */
+function fitting(options: readonly string[], mode: Mode, preferences: IPreferences): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i < options.length; i++) {
+    const [name, value] = options[i]!.split('=');
+    const apart = value === undefined && options[i + 1] !== undefined && !options[i + 1]!.startsWith('-');
+    const refused =
+      (name === '--target' && mode !== 'compile') ||
+      (name === '--trace' && mode === 'compare' && (value ?? options[i + 1]) === 'off');
+    if (!refused) {
+      kept.push(...options.slice(i, i + (apart ? 2 : 1)));
+    }
+    i += apart ? 1 : 0;
+  }
+  const named = kept.some(option => option === '--target' || option.startsWith('--target='));
+  return mode === 'compile' && preferences.target && !named
+    ? [...kept, '--target', preferences.target]
+    : kept;
+}
+
+/** The mode after this one: the first one (eager, or the preferred one), the others in their order, off. */
+export function nextMode(mode: Mode | null, first: Mode = PLAIN.mode): Mode | null {
+  const start = MODES.indexOf(first);
+  const order = [...MODES.slice(start), ...MODES.slice(0, start)];
+  return mode === null ? order[0]! : (order[order.indexOf(mode) + 1] ?? null);
+}
+
+/** The targets that a cell's line names. */
+export function targetOf(source: string): string[] {
+  const options = parseMagic(source)?.options ?? [];
+  return options.flatMap((option, i) => {
+    const value = option === '--target' ? options[i + 1] : /^--target=(.*)$/.exec(option)?.[1];
+    return (value ?? '').split(',').filter(Boolean);
+  });
 }
 
 export function applyEdit(source: string, edit: ITextEdit | null): string {

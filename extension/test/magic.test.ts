@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { applyEdit, canHaveMode, modeEdit, nextMode, parseMagic, type Mode } from '../src/magic.js';
+import { applyEdit, canHaveMode, modeEdit, nextMode, parseMagic, targetOf, type Mode } from '../src/magic.js';
 
 const set = (source: string, mode: Mode | null): string => applyEdit(source, modeEdit(source, mode));
 
@@ -96,4 +96,29 @@ test('cycling visits every mode and ends where it began', () => {
     seen.push(nextMode(seen[i]!));
   }
   assert.deepEqual(seen, [null, 'eager', 'fuse', 'compile', 'compare', null]);
+});
+
+test('options that the new mode refuses go, the others stay', () => {
+  assert.equal(set('%%tpu compile --target v6e --repeat 3\nx', 'eager'), '%%tpu eager --repeat 3\nx');
+  assert.equal(set('%%tpu compile --target=v6e,v5e --quiet\nx', 'fuse'), '%%tpu fuse --quiet\nx');
+  assert.equal(set('%%tpu eager --trace off\nx', 'compare'), '%%tpu compare\nx');
+  assert.equal(set('%%tpu eager --trace light\nx', 'compare'), '%%tpu compare --trace light\nx');
+});
+
+test('the settings say what a new line gets', () => {
+  const chosen = { mode: 'compile', target: 'v6e', trace: 'off' } as const;
+  const write = (source: string, mode: Mode): string => applyEdit(source, modeEdit(source, mode, chosen));
+  assert.equal(write('x', 'compile'), '%%tpu compile --trace off --target v6e\nx');
+  assert.equal(write('x', 'eager'), '%%tpu eager --trace off\nx');
+  assert.equal(write('x', 'compare'), '%%tpu compare\nx');
+  assert.equal(write('%%tpu compare\nx', 'compile'), '%%tpu compile --target v6e\nx');
+  assert.deepEqual(
+    [null, 'compile', 'compare', 'eager', 'fuse'].map(mode => nextMode(mode as Mode | null, 'compile')),
+    ['compile', 'compare', 'eager', 'fuse', null]
+  );
+});
+
+test('the targets of a line', () => {
+  assert.deepEqual(targetOf('%%tpu compile --target v6e,v5e --target=tpu7x\nx'), ['v6e', 'v5e', 'tpu7x']);
+  assert.deepEqual(targetOf('%%tpu compile\nx'), []);
 });
