@@ -17,7 +17,7 @@ FRONT_SOURCES := $(shell find extension/src extension/style extension/schema -ty
 # pytest and npm scripts find the tools of the environment.
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: help venv front demo lab test lint unit cases browser notebooks save-notebooks screenshots surface conformance fuzz validate-fusion bench-device bench-fuse bench-compile clean
+.PHONY: help venv front demo lab test lint unit cases browser notebooks save-notebooks screenshots surface conformance fuzz validate-fusion bench-device bench-fuse bench-compile bench-operators clean
 
 help:
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -82,6 +82,9 @@ bench-fuse: $(VENV)/.test ## fused eager mode against strict, compile, torch CPU
 
 bench-compile: $(VENV)/.test ## torch.compile on the tpu device against torch CPU and Inductor (wants a quiet machine)
 	$(PY) -m benchmarks.compiled
+
+bench-operators: $(VENV)/.test ## the 60 most used operators against PyTorch's CPU device; writes docs/operators-speed.md (wants a quiet machine)
+	$(PY) -m benchmarks.operators
 
 clean: ## remove the environment and everything that is built
 	rm -rf $(VENV) build dist extension/node_modules extension/lib tpu_lab/labextension tpu_lab/static tpu_lab/_version.py

@@ -66,6 +66,20 @@ def test_without_a_backend_tensors_on_tpu_go_to_tpu(compiled: Callable[[Any], An
     assert len(seen.made) == 1 and seen.runs == 1
 
 
+def test_a_graph_with_an_operator_of_the_users_own_runs_op_by_op() -> None:
+    library = torch.library.Library("tpu_lab_compiled", "FRAGMENT")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, "CPU")
+    library.impl("twice", torch.empty_like, "Meta")
+    seen = Graphs()
+    with events.observe(seen):
+        found = torch.compile(lambda x: torch.ops.tpu_lab_compiled.twice(x.sin()).sum())(torch.arange(3.0, device="tpu"))
+    library._destroy()
+    torch.testing.assert_close(found.cpu(), torch.arange(3.0).sin().sum() * 2)
+    (graph,) = seen.made
+    assert graph.broken is not None and graph.broken.reason == "backend" and "tpu_lab_compiled.twice" in graph.broken.message
+
+
 class Turning(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

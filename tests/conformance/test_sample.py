@@ -74,6 +74,7 @@ WITHOUT_SAMPLES = {
     "copying": "shared code",
     "division": "shared code",
     "precision": "shared code",
+    "sine": "shared code",
     "strided": "shared code",
     "grouped_matmul": "tests/lowering/test_matmul.py",
     "quantize": "tests/lowering/test_quantize.py",

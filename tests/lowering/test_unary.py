@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -85,3 +86,15 @@ def test_logit_limits(eps: float | None) -> None:
     x = torch.tensor([-0.5, 0.0, 0.05, 0.3, 0.5, 0.95, 1.0, 1.5, math.nan])
     check("logit", x, eps)
     check("logit_backward", torch.full_like(x, 1.5), x, eps)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+@pytest.mark.parametrize("reach", [1.0, 1e3, 9e5, 1e30])
+def test_sine_and_cosine_are_within_two_units_in_the_last_place(name: str, reach: float) -> None:
+    x = torch.cat([torch.linspace(-reach, reach, 10_001), torch.tensor([0.0, -0.0, math.pi / 2, math.pi])])
+    found = getattr(torch, name)(x.to("tpu")).cpu()
+    exact = getattr(torch, name)(x.double())
+    unit = torch.from_numpy(np.spacing(np.maximum(np.abs(exact.numpy()), 1e-30).astype(np.float32))).double()
+    assert ((found.double() - exact).abs() <= 2 * unit).all()
+    assert torch.equal(found[-4:-2].signbit(), exact[-4:-2].signbit())
+    assert getattr(torch, name)(torch.tensor([torch.inf, torch.nan], device="tpu")).isnan().all()

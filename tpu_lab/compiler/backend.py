@@ -14,6 +14,7 @@ from torch._dynamo.backends.common import aot_autograd
 
 from ..device import _torch_internals as internals
 from ..device.graph.decompose import decomposition_table
+from ..device.graph.interpret import Unlowered
 from ..device.graph.program import GraphProgram
 from . import events, whole_step
 from .capture import capture, changing_sizes, depends_on_values, op_by_op
@@ -130,7 +131,12 @@ def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured:
         keep_inference_input_mutations=True,
     )
     with functorch_config.patch(activation_memory_budget=options.memory_budget) if options.memory_budget < 1 else nullcontext():
-        compiled: Callable[..., Any] = compile_both(graph, list(example_inputs))
+        try:
+            compiled: Callable[..., Any] = compile_both(graph, list(example_inputs))
+        except Unlowered as missing:  # an operator of the user's own, say: op by op it runs with its CPU kernel
+            captured.programs.clear()
+            op_by_op(captured, "backend", str(missing), _calling(graph, missing.ops))
+            return _op_by_op(graph)
     if not _writes(graph):
         return compiled
     traced_sharing, plainly = _sharing(example_inputs), _op_by_op(graph)
@@ -139,6 +145,15 @@ def _ready(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], captured:
         return compiled(*args) if _sharing(args) == traced_sharing else plainly(*args)
 
     return guarded
+
+
+def _calling(graph: torch.fx.GraphModule, ops: Sequence[Any]) -> torch.fx.Node | None:
+    """The first node that calls one of the operators itself; None where another operator's decomposition does."""
+    names = {op.name().partition(".")[0] for op in ops if hasattr(op, "_schema")}
+    named = (
+        (node, getattr(node.target, "_qualname", None) or str(node.target).replace(".", "::", 1).partition(".")[0]) for node in graph.graph.nodes
+    )
+    return next((node for node, name in named if name in names), None)
 
 
 def _uses_device(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:

@@ -149,5 +149,8 @@ def is_view(op: Any) -> bool:
 
 
 def is_composite(op: Any) -> bool:
-    """True for an overload that is defined by others below autograd; it must get no kernel of its own, or its gradient is lost."""
-    return internals.has_backend_kernel(op.name(), "CompositeImplicitAutograd")
+    """True for an overload that is defined by others below autograd; it must get no kernel of its own, or its gradient is lost.
+
+    One that has a kernel on the CPU all the same (`silu_backward`) has no gradient there either, and may get one.
+    """
+    return internals.has_backend_kernel(op.name(), "CompositeImplicitAutograd") and not internals.has_backend_kernel(op.name(), "CPU")

@@ -26,7 +26,7 @@ from .memory import Buffer
 from .numbers import random_state
 from .plan import Plan
 from .program import FreshResult, Traced, meta_results, trace, written_slots
-from .tensors import wrap
+from .tensors import contiguous_stride, wrap
 
 
 class Entry:
@@ -171,7 +171,7 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
     largest = max([largest, *(0 if m is None else m.numel() * m.element_size() for m in metas)])
     start = time.perf_counter()
     small = None if traced.random else largest  # random numbers have to be those of a graph, which is compiled in full
-    executable = compile_program(traced.function, traced.avals, donate, largest=small, options=policies.for_xla())
+    executable = compile_program(traced.function, traced.avals, donate, largest=small, single=_is_single(plan, call), options=policies.for_xla())
     info = describe(plan.aten, "xla", input_types(call), tuple(_meta_type(m) for m in metas if m is not None), executable)
     entry = Entry(traced, executable, info)
     entry.offsets = moving_inputs(call)
@@ -181,6 +181,16 @@ def compile_entry(plan: Plan, call: Call, traced: Traced, metas: Sequence[torch.
         events.observer.compiled(info, seconds, executable.origin)
     program_cache.remember(plan.programs, call.key, entry, executable.nbytes)
     return entry
+
+
+_SINGLE = frozenset({"add", "sub", "mul", "div", "neg", "sqrt", "rsqrt", "pow", "slice_backward"})
+"""Operators that are one operation of XLA (or are in their usual form)."""
+
+
+def _is_single(plan: Plan, call: Call) -> bool:
+    """True if a program is one arithmetic operation on contiguous tensors of one shape."""
+    slots = [s for s in call.slots if isinstance(s, TensorSlot)]
+    return plan.functional_base in _SINGLE and all(s.size == slots[0].size and s.stride == contiguous_stride(s.size) for s in slots)
 
 
 def moving_arguments(call: Call) -> tuple[bool, ...] | None:

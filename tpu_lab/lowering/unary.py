@@ -16,6 +16,7 @@ from jax import Array, lax
 from .complex import on_its_side, sign_bit
 from .promotion import Kind, Number, cast, is_complex, is_floating, opmath, pointwise
 from .registry import lowering
+from .sine import cosine, sine
 
 square_root = on_its_side(lax.sqrt, odd_real=False)
 
@@ -26,7 +27,7 @@ _FLOATING: dict[str, Callable[[Array], Array]] = {
     "asinh": on_its_side(lax.asinh, odd_real=True),
     "atan": lax.atan,
     "atanh": lax.atanh,
-    "cos": lax.cos,
+    "cos": cosine,
     "cosh": lax.cosh,
     "exp": lax.exp,
     "expm1": lax.expm1,
@@ -34,7 +35,7 @@ _FLOATING: dict[str, Callable[[Array], Array]] = {
     "log1p": lax.log1p,
     "rsqrt": lax.rsqrt,
     "sigmoid": lax.logistic,
-    "sin": lax.sin,
+    "sin": sine,
     "sinh": lax.sinh,
     "sqrt": square_root,
     "tan": lax.tan,
