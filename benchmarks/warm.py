@@ -27,11 +27,12 @@ def figures(quick: bool) -> list[Figure]:
     """Seconds cold and warm."""
     rounds = 1 if quick else 2
     found: list[Figure] = []
-    equal = []
+    apart, equal = 0.0, []
     for leg in ("strict", "compile"):
         cold, warm = _both(rounds, train, leg, 1)
         found += _pair(f"GPT-2-tiny first step, {leg}", cold, warm, "first_s")
-        equal += [c["losses"] == w["losses"] for c, w in zip(cold, warm, strict=True)]
+        pairs = [pair for c, w in zip(cold, warm, strict=True) for pair in zip(c["losses"], w["losses"], strict=True)]
+        apart = max(apart, *(abs(a - b) / abs(a) for a, b in pairs))
     cold, warm = _both(rounds, generate)
     found += _pair("generate(), 64 tokens, first call", cold, warm, "first")
     equal += [r["equal"] for r in cold + warm]
@@ -40,8 +41,11 @@ def figures(quick: bool) -> list[Figure]:
     found += _pair("GPT-2-small forward, own part", cold, warm, "own_s")
     share = 100 * min(r["own_s"] for r in warm) / min(r["own_s"] for r in cold)
     found.append(at_most(OWN_SHARE, "GPT-2-small forward, own part, warm over cold", share, "%"))
-    equal += [c["sum"] == w["sum"] for c, w in zip(cold, warm, strict=True)]
-    found.append(holds("loaded programs give the numbers of compiled ones, bit for bit", all(equal)))
+    apart = max(apart, *(abs(c["sum"] - w["sum"]) / abs(c["sum"]) for c, w in zip(cold, warm, strict=True)))
+    found.append(
+        at_most(1e-6, "losses and logits, largest relative difference of warm to cold", apart, "")
+    )  # two cold runs with 2 threads differ by 0.06 ppm
+    found.append(holds("generate() gives the CPU's tokens, cold and warm", all(equal)))
     if not quick:
         found += _pair("the main job (make demo)", *_both(1, demo), "seconds")
     return found
