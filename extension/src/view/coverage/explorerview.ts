@@ -68,7 +68,7 @@ class Explorer {
     this.find = h('input', {
       class: 'tl-Find',
       type: 'search',
-      placeholder: texts.__('Find operator, or family:sort'),
+      placeholder: texts.__('Find, or family:sort'),
       'aria-label': texts.__('Filter operators')
     });
     this.find.addEventListener('input', () => this.arrange());
@@ -81,8 +81,7 @@ class Explorer {
         this.find,
         HERE.map(here => this.chip(here)),
         h('span', { class: 'tl-Space' }),
-        this.executorChoice(),
-        this.exportButton()
+        this.executorChoice()
       ),
       h(
         'div',
@@ -103,7 +102,8 @@ class Explorer {
             { class: 'tl-Bar tl-mod-ruled' },
             this.tally,
             h('span', { class: 'tl-Space' }),
-            this.clear()
+            this.clear(),
+            this.exportButton()
           ),
           this.list.element
         ),
