@@ -27,7 +27,7 @@ export class StatusItem extends Widget {
   ) {
     super();
     this.addClass('tl-Status');
-    this.node.append(this.words, this.cancel);
+    this.node.append(this.words);
     this.cancel.textContent = trans.__('Cancel');
     this.cancel.title = trans.__('Interrupts the Jupyter kernel');
     this.cancel.addEventListener('click', () => {
@@ -105,7 +105,11 @@ export class StatusItem extends Widget {
           'A cell runs or is compiled. How long a compile for a target still takes stands below the cell.'
         )
       : caption;
-    this.cancel.hidden = !shown;
+    if (!shown) {
+      this.cancel.remove();
+    } else if (!this.cancel.isConnected) {
+      this.node.append(this.cancel);
+    }
   }
 
   /** The targets that cells of a notebook name: `v6e, v5e`. */
@@ -118,6 +122,6 @@ export class StatusItem extends Widget {
 
   private readonly running: IRunning[] = [];
   private readonly words = h('span', {});
-  private readonly cancel = h('button', { type: 'button', class: 'tl-Status-cancel', hidden: true });
+  private readonly cancel = h('button', { type: 'button', class: 'tl-Status-cancel' });
   private clock: ReturnType<typeof setInterval> | undefined;
 }

@@ -46,7 +46,7 @@ def test_the_status_bar_names_targets_and_cancels_a_cell(notebook: Notebook) -> 
     notebook.lab.write_notebook("cancel.ipynb", [new_code_cell(slow), new_code_cell("%%tpu compile --target v6e\nx")])
     page = notebook.open("cancel.ipynb")
     status = page.locator(".tl-Status")
-    expect(status).to_have_text("TPU Lab: tpu on XLA:CPU, asks v6eCancel", timeout=WAIT_MS)
+    expect(status).to_have_text("TPU Lab: tpu on XLA:CPU, asks v6e", timeout=WAIT_MS)
     cancel = status.get_by_role("button", name="Cancel")
     expect(cancel).to_be_hidden()
     page.locator(".jp-CodeCell .cm-content").first.click()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
+STATIC = ("engine.js", "page.js", "page.css")
+"""What pages and reports are made of: without it `%tpu report` and `FusionGraph.to_html` raise."""
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +50,7 @@ def test_wheel(built: Path) -> None:
     assert metadata["Version"] == extension["version"]
 
     assert "tpu_lab/record/schema.json" in names and "tpu_lab/_version.py" in names
+    assert {f"tpu_lab/static/{name}" for name in STATIC} <= set(names)
     folders = {name.split("/")[0] for name in names}
     assert folders == {"tpu_lab", f"tpu_lab-{extension['version']}.dist-info", f"tpu_lab-{extension['version']}.data"}
     assert not any(name.startswith("tpu_lab/labextension/") for name in names), "the extension is in the wheel twice"
@@ -62,9 +66,24 @@ def test_source_archive_installs_without_node(built: Path) -> None:
         "install.json",
         "LICENSE",
         "extension/package-lock.json",
+        *(f"tpu_lab/static/{name}" for name in STATIC),
     } <= names
     assert not any("node_modules" in name or name.startswith("extension/lib/") for name in names)
     assert archive.stat().st_size < 5_000_000
+
+
+def test_an_install_from_the_source_archive_has_the_extension_and_the_pages(built: Path, tmp_path: Path) -> None:
+    """Built without node on the path, as pip does it, and installed into an empty folder."""
+    no_node = {**os.environ, "PATH": "/usr/bin:/bin" if shutil.which("node", path="/usr/bin:/bin") is None else "/nonexistent"}
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(tmp_path / "site")]
+    subprocess.run([*pip, str(next(built.glob("*.tar.gz")))], env=no_node, check=True, capture_output=True, cwd=tmp_path)
+    folder = tmp_path / "site" / "share/jupyter/labextensions/tpu-lab"
+    extension = json.loads((folder / "package.json").read_text())
+    assert (folder / extension["jupyterlab"]["_build"]["load"]).exists() and (folder / "install.json").exists()
+    code = "from tpu_lab.record import Run; from tpu_lab.views.page import run_page; print(len(run_page(Run())))"
+    isolated = {**no_node, "PYTHONPATH": str(tmp_path / "site")}
+    shown = subprocess.run([sys.executable, "-c", code], env=isolated, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert int(shown.stdout) > 50_000
 
 
 def test_constraints_pin_what_the_project_names() -> None:
