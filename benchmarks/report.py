@@ -64,8 +64,9 @@ def as_markdown(figures: Sequence[Figure], command: str, busy: str) -> str:
     return "\n".join([f"`{command}` on {date.today().isoformat()}: {machine()}.", *warning, "", *table])
 
 
-def write_page(section: str, begin: str = BEGIN, end: str = END, path: Path = PAGE) -> None:
-    """Puts the section between two markers of a page (`docs/performance.md`). Raises ValueError if the page has lost them."""
+def write_page(section: str, begin: str = BEGIN, end: str = END, path: Path | None = None) -> None:
+    """Puts the section between two markers of a page (None: `PAGE`). Raises ValueError if the page has lost them."""
+    path = path or PAGE
     page = path.read_text()
     if begin not in page or end not in page:
         raise ValueError(f"{path} has no lines {begin!r} and {end!r} to write between")

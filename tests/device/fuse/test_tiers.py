@@ -255,11 +255,12 @@ def test_a_cut_of_a_host_kernel_is_not_counted() -> None:
         clusters.forget()
         for _ in range(2):
             y = (x * 2 + 1 - 3).sinh()  # a host kernel at first
-            assert y.sum().item() == 0
+            assert (y * 2 + 1 - 1).sum().item() == 0
         assert all(len(steps) < 3 for steps in clusters._seen)
 
 
-def test_a_loop_of_which_nothing_comes_is_left_alone_and_looked_at_again() -> None:
+def test_a_loop_of_which_nothing_comes_is_left_alone_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "NANOSECONDS", 1 << 62)  # no trial, however slow the machine is
     patience = governor.Patience()
     assert [patience.look(True, "item") for _ in range(governor.REST_AFTER)] == [False] * (governor.REST_AFTER - 1) + [True]
     assert not patience.look(False, "item") and not any(patience.look(True, "autograd_post_backward") for _ in range(1000))

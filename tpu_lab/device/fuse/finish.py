@@ -25,10 +25,11 @@ _exhaust = deque[None](maxlen=0).extend
 class _Current:
     """The trace that calls are added to."""
 
-    __slots__ = ("limit", "pace", "patience", "trace")
+    __slots__ = ("adrift", "limit", "pace", "patience", "trace")
 
     def __init__(self) -> None:
         self.limit = GRAPH_LIMIT
+        self.adrift = False  # since a cut that will not come back: what begins here will not either
         self.patience = governor.Patience()
         self.pace = Pace()
         self.trace = fresh()
@@ -58,7 +59,8 @@ def cut(reason: str, passing: bool = False) -> None:
     with lock:
         ended = current.trace
         current.trace = fresh()
-        finish(ended, reason, passing)
+        adrift, current.adrift = current.adrift, passing or (current.adrift and reason == "graph_limit")
+        finish(ended, reason, passing or adrift)
 
 
 def read(reason: str, buffers: Iterable[Buffer]) -> None:
