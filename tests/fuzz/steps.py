@@ -45,6 +45,12 @@ def _indices(x: torch.Tensor, i: int, j: int, k: int) -> torch.Tensor:
     return torch.tensor([j % max(size, 1), k % max(size, 1)], device=x.device)
 
 
+def _converted(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """`x.to(dtype)`; NaN and infinities, which C++ does not define as whole numbers, become 0 first."""
+    whole = not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool
+    return (x.nan_to_num(0, 0, 0) if whole and x.is_floating_point() else x).to(dtype)
+
+
 def _small(x: torch.Tensor) -> torch.Tensor:
     return x.remainder(LIMIT) if x.dtype != torch.bool else x
 
@@ -125,7 +131,7 @@ STEPS: dict[str, Function] = {
     "expand": lambda x, y, i, j, k: x.expand(1 + abs(i), *x.shape),
     "contiguous": lambda x, y, i, j, k: x.contiguous(),
     "clone": lambda x, y, i, j, k: x.clone(),
-    "to": lambda x, y, i, j, k: x.to(DTYPES[i % len(DTYPES)]),
+    "to": lambda x, y, i, j, k: _converted(x, DTYPES[i % len(DTYPES)]),
     "add": lambda x, y, i, j, k: _small(x + y),
     "add number": lambda x, y, i, j, k: _small(x + k),
     "add half": lambda x, y, i, j, k: x + k / 2,

@@ -100,3 +100,13 @@ def test_identities_and_triangles() -> None:
     for offset in (-2, 0, 3):
         check("tril_indices", 3, 4, offset)
         check("triu_indices", 4, 2, offset, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float64, torch.bfloat16])
+def test_kaiser_window(dtype: torch.dtype | None) -> None:
+    for length in (0, 1, 2, 7):
+        for arguments in ((), (False,), (True, 3.5)):
+            found, expected = (torch.kaiser_window(length, *arguments, dtype=dtype, device=device).cpu() for device in ("tpu", "cpu"))
+            torch.testing.assert_close(found, expected)
+    with pytest.raises(RuntimeError, match="floating"):
+        torch.kaiser_window(3, dtype=torch.int64, device="tpu")

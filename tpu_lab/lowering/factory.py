@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.special as jax_special
 import numpy as np
 import torch
 from jax import Array, lax
@@ -176,6 +177,24 @@ def logspace(start: Array | Number, end: Array | Number, steps: int, base: Numbe
     target = np.dtype(out_specs[0].dtype)
     exponents = _spaced(start, end, steps, target)
     return cast(lax.pow(lax.full_like(exponents, base.to(exponents.dtype)), exponents), target)
+
+
+@lowering("kaiser_window.beta")
+def kaiser_window_beta(window_length: int, periodic: bool, beta: Number, *, dtype: torch.dtype | None, out_specs: Specs) -> Array:
+    """The Kaiser window: i0(beta sqrt(1 - t^2)) / i0(beta) for t from -1 to 1, of a `periodic` one without the last."""
+    target = np.dtype(out_specs[0].dtype)
+    if window_length < 2:
+        return _filled(out_specs[0], 1)
+    work = np.dtype(np.float64) if target == np.float64 else np.dtype(np.float32)
+    place = _steps(window_length, work) * (2 / (window_length - (0 if periodic else 1))) - 1
+    height = beta.to(work)
+    return cast(jax_special.i0(height * lax.sqrt(lax.max(1 - place * place, work.type(0)))) / jax_special.i0(height), target)
+
+
+@lowering("kaiser_window", "kaiser_window.periodic")
+def kaiser_window(window_length: int, periodic: bool = True, *, dtype: torch.dtype | None, out_specs: Specs) -> Array:
+    """With PyTorch's default beta, 12."""
+    return kaiser_window_beta(window_length, periodic, Number(jnp.asarray(12, np.float64)), dtype=dtype, out_specs=out_specs)
 
 
 @lowering("eye")
