@@ -22,6 +22,7 @@ from tpu_lab.record.program import Program
 from tpu_lab.record.targets import CPU, target_named
 from tpu_lab.xla import _jax_internals as internals
 from tpu_lab.xla import compile_service, program_store, target_compile
+from tpu_lab.xla import worker as process
 from tpu_lab.xla.hlo_proto import DecodeError
 from tpu_lab.xla.target_compile import Job
 
@@ -71,6 +72,16 @@ def test_quick_and_full_have_the_same_kernels() -> None:
     assert not any(k.cycles for k in quick.kernels) and any(k.cycles for k in full.kernels)
     assert full.compiler_time_s > 0 == quick.compiler_time_s
     assert full.compiler == f"libtpu {target_compile.installed()}"
+
+
+def test_a_log_that_was_still_being_written_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    left: list[list[str]] = []
+    monkeypatch.setattr(process.os, "execv", lambda *words: left.append([p.name for p in tmp_path.iterdir()]))
+    (tmp_path / "main.3.module_0000._fusion.html").write_text("<html>const fra")
+    (tmp_path / "module.after_optimizations.hlo.pb").write_bytes(b"")
+    with open(os.devnull, "wb") as answers:
+        process._start_anew(tmp_path, job(), 0.4, answers)
+    assert [sorted(names) for names in left] == [["job.json", "module.after_optimizations.hlo.pb"]]
 
 
 @needs_libtpu

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from .hlo_proto import DecodeError
 
+LOGS = "*fusion.html"
+"""The names of the files with the log, written when code generation ends."""
 ABOUT, FUSED, REJECTED = "about", "fused", "rejected"
 _START = "const frames = "
 _LABELS = (
@@ -43,7 +45,7 @@ class Step:
 
 def read_log(folder: Path) -> tuple[Step, ...]:
     """The steps in a folder that a compiler dumped into, over all computations; empty if it dumped no log. Raises DecodeError for another form."""
-    return tuple(step for page in sorted(folder.glob("*fusion.html")) for step in parse(page.read_text(encoding="utf-8", errors="replace")))
+    return tuple(step for page in sorted(folder.glob(LOGS)) for step in parse(page.read_text(encoding="utf-8", errors="replace")))
 
 
 def parse(page: str) -> tuple[Step, ...]:

@@ -21,16 +21,18 @@ from typing import Any, BinaryIO
 from ..record import program_codec
 from ..record.targets import Target
 from . import frames
+from .fusion_log import LOGS
 from .fusion_words import WordLog
-from .target_compile import Compiled, Job, compile_into, is_placed, read
+from .target_compile import STEPS_BYTES, Compiled, Job, compile_into, is_placed, read
 
 RSS_LIMIT = 3 << 30
 """Bytes of memory beyond which the worker ends after an answer; the next job starts a new one."""
 
 _JOB = "job.json"
-_POLL_S, _GRACE_S, _SMALL_S = 0.02, 0.5, 2.0
-"""How often a quick compile is looked at; how long code generation may go on where all before it took less than `_SMALL_S`, because the
-compiler then need not be loaded again."""
+_POLL_S = 0.02
+_LOGGED_S, _SMALL_S, _GRACE_S = 3.0, 2.0, 0.5
+"""Processor seconds that code generation may go on: `_LOGGED_S` where every step of fusion is logged, as that log is written after it;
+`_GRACE_S` if all before it took less than `_SMALL_S`, as the compiler then need not be loaded again."""
 
 
 def encode(job: Job) -> dict[str, object]:
@@ -113,8 +115,10 @@ def _compile(folder: Path, job: Job, answers: BinaryIO, words: WordLog) -> Compi
         thread.join(_POLL_S)
         if is_placed(folder) and thread.is_alive():
             seconds = time.perf_counter() - start
-            if seconds < _SMALL_S:
-                thread.join(_GRACE_S)
+            if len(job.bytecode) <= STEPS_BYTES:
+                _wait(thread, _LOGGED_S)
+            elif seconds < _SMALL_S:
+                _wait(thread, _GRACE_S)
             if thread.is_alive():
                 words.keep(folder)
                 _start_anew(folder, job, seconds, answers)
@@ -124,7 +128,16 @@ def _compile(folder: Path, job: Job, answers: BinaryIO, words: WordLog) -> Compi
     return done[0]
 
 
+def _wait(thread: threading.Thread, limit: float) -> None:
+    """Until a thread ends, or this process has used `limit` more seconds of the processors (which pass slower on a busy machine)."""
+    end = time.process_time() + limit
+    while thread.is_alive() and time.process_time() < end:
+        thread.join(_POLL_S)
+
+
 def _start_anew(folder: Path, job: Job, seconds: float, answers: BinaryIO) -> None:
+    for page in folder.glob(LOGS):
+        page.unlink()  # it was being written; the log of rejections tells the rest
     (folder / _JOB).write_text(json.dumps({"seconds": seconds, **encode(job)}))
     answers.flush()
     os.set_inheritable(answers.fileno(), True)
