@@ -23,7 +23,7 @@ def fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
 
 
-def check(function: Any, calls: list[tuple[torch.Tensor, ...]], **options: Any) -> Run:
+def assert_same(function: Any, calls: list[tuple[torch.Tensor, ...]], **options: Any) -> Run:
     """Runs the calls compiled on the device and plainly on the CPU; the results have to agree."""
     compiled, recorder = torch.compile(function, backend="tpu", **options), Recorder()
     with recorder, CompileWatch(recorder):
@@ -42,18 +42,18 @@ def normed(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_dynamic_is_one_graph_with_a_program_for_each_size() -> None:
-    run = check(normed, rows(range(2, 8)), dynamic=True)
+    run = assert_same(normed, rows(range(2, 8)), dynamic=True)
     assert [(g.runs, g.programs, g.sizes) for g in run.graphs] == [(6, 6, "exact")] and not run.recompiles
 
 
 def test_by_default_the_second_size_makes_it_dynamic() -> None:
-    run = check(normed, rows(range(2, 8)))
+    run = assert_same(normed, rows(range(2, 8)))
     assert [(g.runs, g.sizes) for g in run.graphs] == [(1, "static"), (5, "exact")]
     assert [(r.reason, r.old, r.new) for r in run.recompiles] == [("shape", "2", "3")]
 
 
 def test_static_makes_a_graph_for_each_size() -> None:
-    run = check(normed, rows(range(2, 5)), dynamic=False)
+    run = assert_same(normed, rows(range(2, 5)), dynamic=False)
     assert [g.sizes for g in run.graphs] == ["static"] * 3 and len(run.recompiles) == 2
 
 
@@ -94,7 +94,7 @@ def picked(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def test_sizes_that_depend_on_values(captured: bool) -> None:
     calls = [(torch.arange(size) - 3.0,) for size in range(4, 9)]
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=captured, capture_scalar_outputs=captured):
-        run = check(picked, calls)
+        run = assert_same(picked, calls)
     assert {b.reason for b in run.graph_breaks} == {"dynamic_size"}
     assert all(b.uncompiled == captured for b in run.graph_breaks)
 
@@ -116,10 +116,10 @@ def test_sizes_that_depend_on_values(captured: bool) -> None:
     ],
 )
 def test_sizes_as_numbers(function: Any) -> None:
-    check(function, rows(range(3, 5)), dynamic=True)
+    assert_same(function, rows(range(3, 5)), dynamic=True)
 
 
 def test_numbers_of_programs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "MOST_PROGRAMS", 3)
-    run = check(lambda x: x + 1, rows(range(2, 9)), dynamic=True)
+    run = assert_same(lambda x: x + 1, rows(range(2, 9)), dynamic=True)
     assert run.graphs[0].programs == 3

@@ -109,7 +109,7 @@ def branches(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return F.smooth_l1_loss(y, target) + rows.float().mean()  # the loss
 
 
-def check_common(found: Scan) -> None:
+def assert_common(found: Scan) -> None:
     by_name = {op.name: op for op in found.ops}
     loss = by_name["aten.smooth_l1_loss"]
     assert (loss.here, loss.torch_tpu, loss.count) == ("native", "missing", 1)
@@ -132,7 +132,7 @@ def test_where_a_value_is_needed_it_is_computed_on_copies(capsys: pytest.Capture
     x, target = torch.ones(4), torch.ones(4)
     found = tpu_lab.scan(branches, x, target)
     assert found.values == "computed"
-    check_common(found)
+    assert_common(found)
     names = {op.name for op in found.ops}
     assert "aten.erfc" in names and "aten.kthvalue" not in names
     assert found.dynamic[0].sizes == ("[4,1]",)
@@ -146,7 +146,7 @@ def test_where_values_do_not_fit_both_sides_are_followed(monkeypatch: pytest.Mon
     monkeypatch.setattr(scanning, "SHARE", 0.0)
     found = tpu_lab.scan(branches, torch.ones(4), torch.ones(4))
     assert found.values == "either"
-    check_common(found)
+    assert_common(found)
     either = {op.name for op in found.ops if op.either}
     assert {"aten.erfc", "aten.kthvalue"} <= either and "aten.smooth_l1_loss" not in either
     assert all(b.inferred for b in found.breaks) and found.dynamic[0].sizes == ()

@@ -11,7 +11,7 @@ import torch
 import tpu_lab  # noqa: F401  registers the device
 
 
-def agree(function: Callable[[str], Any], rtol: float | None = None, atol: float | None = None) -> Any:
+def assert_agree(function: Callable[[str], Any], rtol: float | None = None, atol: float | None = None) -> Any:
     """`function(device)` gives the same values, shapes and dtypes on both devices. Returns the device's."""
     torch.manual_seed(0)
     expected = function("cpu")
@@ -21,7 +21,7 @@ def agree(function: Callable[[str], Any], rtol: float | None = None, atol: float
     return actual
 
 
-def both_refuse(function: Callable[[str], Any], kind: type[BaseException], match: str | None = None) -> str:
+def assert_error(function: Callable[[str], Any], kind: type[BaseException], match: str | None = None) -> str:
     """`function(device)` raises `kind` on both devices, with a message that `match`es on both. Returns the device's message."""
     for device in ("cpu", "tpu"):
         with pytest.raises(kind, match=match) as caught:

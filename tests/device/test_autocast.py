@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 
 HALF, FULL = torch.bfloat16, torch.float32
 RULES: dict[str, tuple[torch.dtype, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
@@ -68,7 +68,7 @@ def test_nesting_and_decorators() -> None:
             seen += [without().dtype, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)]
         return seen, (x @ x).dtype, torch.is_autocast_enabled(device)
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_training_under_autocast() -> None:
@@ -82,7 +82,7 @@ def test_training_under_autocast() -> None:
         loss.backward()
         return out.dtype, loss, [p.grad for p in module.parameters()]
 
-    agree(run, rtol=0.05, atol=0.02)
+    assert_agree(run, rtol=0.05, atol=0.02)
 
 
 def test_in_place_and_out_keep_their_targets_dtype() -> None:
@@ -93,7 +93,7 @@ def test_in_place_and_out_keep_their_targets_dtype() -> None:
             torch.add(out, x @ x, out=out)
         return out
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_binary_cross_entropy_is_refused() -> None:
@@ -121,7 +121,7 @@ def test_autograd_functions_with_casts() -> None:
         y.sum().backward()
         return y, x.grad
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_recurrent_networks_under_autocast() -> None:
@@ -150,7 +150,7 @@ def test_grad_scaler(fused: bool) -> None:
             seen.append((scaler.get_scale(), [p.detach().clone() for p in module.parameters()]))
         return seen, scaler.state_dict()
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 def test_the_modules_own_names() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from .against_cpu import agree, both_refuse
+from .against_cpu import assert_agree, assert_error
 
 
 def test_module_and_tensor_hooks() -> None:
@@ -32,7 +32,7 @@ def test_module_and_tensor_hooks() -> None:
         y.sum().backward()
         return log, x.grad, y.grad
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_saved_tensor_hooks_and_saving_on_the_cpu() -> None:
@@ -50,7 +50,7 @@ def test_saved_tensor_hooks_and_saving_on_the_cpu() -> None:
             found.append(x.grad)
         return found
 
-    agree(run)
+    assert_agree(run)
 
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
@@ -60,7 +60,7 @@ def test_anomaly_mode_finds_the_operator() -> None:
             x = torch.zeros(2, device=device, requires_grad=True)
             (x.sqrt() * 0).sum().backward()
 
-    both_refuse(run, RuntimeError, "Function 'SqrtBackward0' returned nan values")
+    assert_error(run, RuntimeError, "Function 'SqrtBackward0' returned nan values")
 
 
 def test_custom_functions_and_numeric_checks() -> None:
@@ -83,7 +83,7 @@ def test_custom_functions_and_numeric_checks() -> None:
         checks = [torch.autograd.gradcheck(lambda t: Scaled.apply(t, 2), (wide,)), torch.autograd.gradgradcheck(lambda t: (t @ t).tanh(), (wide,))]
         return x.grad, checks
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_higher_order_accumulated_and_partial_gradients() -> None:
@@ -100,7 +100,7 @@ def test_higher_order_accumulated_and_partial_gradients() -> None:
             x.add_(1)
         return first, second, x.grad, x.detach(), torch.autograd.grad(x.sum(), x)
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_in_place_on_views_within_a_graph() -> None:
@@ -113,7 +113,7 @@ def test_in_place_on_views_within_a_graph() -> None:
         y.sum().backward()
         return y, x.grad
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_misuse_is_refused_as_on_the_cpu() -> None:
@@ -128,10 +128,10 @@ def test_misuse_is_refused_as_on_the_cpu() -> None:
         y.backward()
         y.backward()
 
-    both_refuse(overwritten, RuntimeError, "modified by an inplace operation")
-    both_refuse(twice, RuntimeError, "backward through the graph a second time")
-    both_refuse(lambda device: torch.ones(3, device=device, requires_grad=True).add_(1), RuntimeError, "leaf Variable")
-    both_refuse(lambda device: torch.ones(3, device=device, requires_grad=True)[0].add_(1), RuntimeError, "view of a leaf Variable")
+    assert_error(overwritten, RuntimeError, "modified by an inplace operation")
+    assert_error(twice, RuntimeError, "backward through the graph a second time")
+    assert_error(lambda device: torch.ones(3, device=device, requires_grad=True).add_(1), RuntimeError, "leaf Variable")
+    assert_error(lambda device: torch.ones(3, device=device, requires_grad=True)[0].add_(1), RuntimeError, "view of a leaf Variable")
 
 
 def test_inference_mode() -> None:
@@ -148,5 +148,5 @@ def test_inference_mode() -> None:
             x = torch.ones(3, device=device)
         (x * torch.ones(3, device=device, requires_grad=True)).sum().backward()
 
-    agree(run)
-    both_refuse(used_in_a_graph, RuntimeError, "Inference tensors cannot be saved for backward")
+    assert_agree(run)
+    assert_error(used_in_a_graph, RuntimeError, "Inference tensors cannot be saved for backward")

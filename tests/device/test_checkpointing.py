@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
@@ -23,7 +23,7 @@ def test_gradients(reentrant: bool) -> None:
         y.sum().backward()
         return y, x.grad, [p.grad for p in module.parameters()], checkpoint_sequential(module, 2, x, use_reentrant=reentrant)
 
-    agree(run, rtol=1e-5, atol=1e-6)
+    assert_agree(run, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
@@ -55,4 +55,4 @@ def test_autocast_is_in_force_again(reentrant: bool) -> None:
         y.sum().backward()
         return seen
 
-    assert set(agree(run)) == {torch.bfloat16}
+    assert set(assert_agree(run)) == {torch.bfloat16}

@@ -14,7 +14,7 @@ from tpu_lab.device import checks
 from tpu_lab.device.modes import EagerMode, set_eager_mode
 from tpu_lab.lowering.bounds import Complaint
 
-from .against_cpu import agree, both_refuse
+from .against_cpu import assert_agree, assert_error
 
 INDEXING: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "x[i]": lambda x, i: x[i],
@@ -140,7 +140,7 @@ def test_values_the_cpu_refuses(name: str) -> None:
 
 @pytest.mark.parametrize("name", FINE)
 def test_values_the_cpu_takes(name: str) -> None:
-    agree(FINE[name])
+    assert_agree(FINE[name])
 
 
 def test_a_compiled_graph_checks_values_too() -> None:
@@ -169,4 +169,4 @@ def test_numbers_of_random_operators() -> None:
         lambda x: torch.normal(1.0, -1.0, (2,), device=x.device),
     ]
     for function in refused:
-        both_refuse(lambda device, function=function: function(torch.ones(3, device=device)), RuntimeError)
+        assert_error(lambda device, function=function: function(torch.ones(3, device=device)), RuntimeError)

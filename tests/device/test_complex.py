@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 
 
 def test_conjugate_views_are_lazy_and_compute() -> None:
@@ -16,7 +16,7 @@ def test_conjugate_views_are_lazy_and_compute() -> None:
         bits = [b.is_conj(), b.imag.is_neg(), b.clone().is_conj(), b.resolve_conj().is_conj(), a.real.is_neg(), b.data_ptr() == a.data_ptr()]
         return bits, [a * b, b + 1, b.imag, b.imag.clone(), b.imag * 2, b.contiguous(), a == b, b.sum(), a @ b, b.tolist(), b.T, b[1:], b.view(3, 1)]
 
-    agree(compute)
+    assert_agree(compute)
 
 
 def test_writes_through_a_conjugate_view() -> None:
@@ -31,7 +31,7 @@ def test_writes_through_a_conjugate_view() -> None:
         b.imag.mul_(3)
         return a, b, a.conj_physical()
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_copies_between_conjugate_views() -> None:
@@ -49,7 +49,7 @@ def test_copies_between_conjugate_views() -> None:
         wide.copy_(a.conj())
         return targets, real, wide
 
-    agree(copy)
+    assert_agree(copy)
 
 
 def test_conjugate_and_negative_views_across_devices() -> None:
@@ -79,7 +79,7 @@ def test_real_views_and_complex_views() -> None:
         made = torch.complex(torch.ones(2, device=device), torch.arange(2.0, device=device)), torch.polar(a.abs(), a.angle())
         return a, pairs, torch.view_as_complex(pairs), made, a.is_complex(), pairs._base is not None
 
-    agree(show)
+    assert_agree(show)
 
 
 def test_arithmetic_and_products() -> None:
@@ -87,7 +87,7 @@ def test_arithmetic_and_products() -> None:
         a = torch.tensor([[1 + 2j, 3 - 4j], [0.5j, -2]], device=device)
         return [a.abs(), a.angle(), a.exp(), a.reciprocal(), a.pow(2), a @ a.conj().T, a.mH @ a, a.adjoint(), a.mean(), a.prod(), a.sgn()]
 
-    agree(compute, rtol=1e-5, atol=1e-6)
+    assert_agree(compute, rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_of_complex_functions() -> None:
@@ -96,7 +96,7 @@ def test_gradients_of_complex_functions() -> None:
         (x.abs() ** 2 + (x * x.conj()).real + x.angle()).sum().backward()
         return x.grad
 
-    agree(differentiate, rtol=1e-5, atol=1e-6)
+    assert_agree(differentiate, rtol=1e-5, atol=1e-6)
 
 
 def test_a_program_for_plain_tensors_is_not_taken_for_their_conjugates() -> None:
@@ -113,4 +113,4 @@ def test_a_program_for_plain_tensors_is_not_taken_for_their_conjugates() -> None
             found += [c.clone(), c.repeat_interleave(2), torch.zeros(2, 2, device=device).copy_(c), c.neg()]
         return found
 
-    agree(compute)
+    assert_agree(compute)

@@ -10,7 +10,7 @@ import torch
 
 from tpu_lab.device import events
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 from .test_models import Fallbacks
 
 
@@ -37,7 +37,7 @@ def mine() -> Iterator[Any]:
 def test_results_come_back_and_are_recorded(mine: Any) -> None:
     seen = Fallbacks()
     with events.observe(seen):
-        agree(lambda device: mine.twice(torch.arange(6.0, device=device).reshape(2, 3).t()))
+        assert_agree(lambda device: mine.twice(torch.arange(6.0, device=device).reshape(2, 3).t()))
     assert len(seen.names) == 1 and seen.names[0].startswith("tpu_lab_test.twice.default: ")
 
 
@@ -51,7 +51,7 @@ def test_what_is_written_is_written_back_through_views_and_aliases(mine: Any) ->
         mine.count_(conjugate.conj(), torch.tensor([1j], device=device))
         return x, given, low, high, conjugate, given.storage_offset()
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_the_policy_error_makes_an_exception_of_it(mine: Any) -> None:
@@ -67,6 +67,6 @@ def test_the_policy_error_makes_an_exception_of_it(mine: Any) -> None:
 def test_decomposed_operators_run_as_one_program_without_a_fallback() -> None:
     seen = Fallbacks()
     with events.observe(seen):
-        agree(lambda device: torch.logdet(torch.tensor([[2.0, 1], [1, 3]], device=device)), rtol=1e-5, atol=1e-6)
-        agree(lambda device: torch.special.zeta(torch.tensor([2.0, 3], device=device), 2.0), rtol=1e-5, atol=1e-6)
+        assert_agree(lambda device: torch.logdet(torch.tensor([[2.0, 1], [1, 3]], device=device)), rtol=1e-5, atol=1e-6)
+        assert_agree(lambda device: torch.special.zeta(torch.tensor([2.0, 3], device=device), 2.0), rtol=1e-5, atol=1e-6)
     assert seen.names == []

@@ -8,7 +8,7 @@ import torch
 
 from tpu_lab.device import program_cache, state
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 
 
 def test_numbers_of_every_kind() -> None:
@@ -19,7 +19,7 @@ def test_numbers_of_every_kind() -> None:
             found += [x * n, x + n, x / n if n else x, x**n if abs(n) < 9 else x, torch.add(x, x, alpha=n + 0), n * x - x, x > n, x.clamp(max=n)]
         return found, x.clamp(min=None, max=2), x.clamp(2), x * 1j
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_a_number_is_no_part_of_the_program() -> None:
@@ -55,7 +55,7 @@ def test_operands_that_alias() -> None:
         view = x[2:4]
         return x * x, x + x.flip(0), x[:3] * x[3:], view / view, torch.dot(x, x), torch.addcmul(x, x, x), torch.where(x > 2, x, x[0])
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_a_program_for_one_storage_does_not_serve_two() -> None:
@@ -66,7 +66,7 @@ def test_a_program_for_one_storage_does_not_serve_two() -> None:
             found += [x * x, x * y, y * y, x[:3] * x[3:], x[:3] * y[3:], x[3:] * x[3:], 3 * x, torch.dot(x, y), torch.dot(y, y)]
         return found
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_same_shapes_in_other_dtypes_and_strides() -> None:
@@ -77,7 +77,7 @@ def test_same_shapes_in_other_dtypes_and_strides() -> None:
             found += [x + x, x.t() * 2, x[:, 1:2] + x, x.sum(1)]
         return found
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_in_place_while_a_snapshot_is_kept() -> None:

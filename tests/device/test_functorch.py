@@ -23,7 +23,7 @@ from torch.func import (
     vmap,
 )
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 
 
 def test_grad_and_vjp() -> None:
@@ -36,7 +36,7 @@ def test_grad_and_vjp() -> None:
         out, pull = vjp(f, x)
         return grad(f)(x), grad(grad(torch.sin))(x[1]), out, pull(torch.ones_like(out)), grad_and_value(f)(x)
 
-    agree(run, rtol=1e-5, atol=1e-6)
+    assert_agree(run, rtol=1e-5, atol=1e-6)
 
 
 def test_vmap() -> None:
@@ -54,7 +54,7 @@ def test_vmap() -> None:
             vmap(F.layer_norm, in_dims=(0, None))(x.reshape(3, 2, 2), (2,)),
         ]
 
-    agree(run, rtol=1e-5, atol=1e-6)
+    assert_agree(run, rtol=1e-5, atol=1e-6)
 
 
 def test_vmap_of_random_operators() -> None:
@@ -78,7 +78,7 @@ def test_forward_mode() -> None:
             (out, push(one)),
         ]
 
-    agree(run, rtol=1e-5, atol=1e-6)
+    assert_agree(run, rtol=1e-5, atol=1e-6)
 
 
 def test_jacobians() -> None:
@@ -94,7 +94,7 @@ def test_jacobians() -> None:
             old.hessian(lambda t: (t**3).sum(), x),
         ]
 
-    agree(run, rtol=1e-5, atol=1e-6)
+    assert_agree(run, rtol=1e-5, atol=1e-6)
 
 
 def test_per_sample_gradients_and_ensembles() -> None:
@@ -112,7 +112,7 @@ def test_per_sample_gradients_and_ensembles() -> None:
         together = vmap(lambda p, t: functional_call(models[0], p, (t,)), in_dims=(0, None))(params, x)
         return per_sample, together
 
-    agree(run, rtol=1e-5, atol=1e-6)
+    assert_agree(run, rtol=1e-5, atol=1e-6)
 
 
 def test_functionalize() -> None:
@@ -122,4 +122,4 @@ def test_functionalize() -> None:
         y.view(3, 1).add_(1)
         return y
 
-    agree(lambda device: functionalize(write)(torch.arange(3.0, device=device)))
+    assert_agree(lambda device: functionalize(write)(torch.arange(3.0, device=device)))

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 
 
 def seeded(make: Callable[[], nn.Module], device: str) -> nn.Module:
@@ -30,7 +30,7 @@ def test_recurrent_networks(kind: type[nn.RNNBase], options: dict[str, Any]) -> 
         out.sum().backward()
         return out, hidden, x.grad, [p.grad for p in module.parameters()]
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])
@@ -42,7 +42,7 @@ def test_recurrent_cells(kind: type[nn.RNNCellBase]) -> None:
         (state[0] if isinstance(state, tuple) else state).sum().backward()
         return state, [p.grad for p in module.parameters()]
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 def test_packed_sequences_and_projections() -> None:
@@ -55,7 +55,7 @@ def test_packed_sequences_and_projections() -> None:
         projected = seeded(lambda: nn.LSTM(4, 5, proj_size=3), device)(x)[0]
         return padded, lengths, h, c, x.grad, projected, pad_sequence([torch.ones(2, device=device), torch.ones(3, device=device)])
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 NORMS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
@@ -88,7 +88,7 @@ def test_normalisation_and_its_statistics(name: str) -> None:
         module.eval()
         return found, x.grad, trained, module(x), dict(module.state_dict())
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 def attention_inputs(device: str) -> tuple[torch.Tensor, ...]:
@@ -116,12 +116,12 @@ def test_attention_in_its_entry_points(name: str) -> None:
         out.square().sum().backward()
         return out, [x.grad for x in inputs]
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 def test_attention_with_a_chosen_backend_and_dropout() -> None:
     with sdpa_kernel(SDPBackend.MATH):
-        agree(lambda device: F.scaled_dot_product_attention(*attention_inputs(device)), rtol=1e-4, atol=1e-5)
+        assert_agree(lambda device: F.scaled_dot_product_attention(*attention_inputs(device)), rtol=1e-4, atol=1e-5)
     q, k, v = attention_inputs("tpu")
     dropped = F.scaled_dot_product_attention(q, k, torch.ones_like(v), dropout_p=0.5)
     assert dropped.shape == q.shape and not torch.allclose(dropped.cpu(), torch.ones(2, 4, 6, 8))
@@ -142,7 +142,7 @@ def test_transformer_layers() -> None:
         causal = torch.ones(5, 5, dtype=torch.bool, device=device).triu(1)
         return out, x.grad, fast, heads(y, y, y, attn_mask=causal), heads.eval()(y, y, y, need_weights=False)[0]
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 def test_transformer_encoder_with_padding_in_evaluation() -> None:
@@ -155,4 +155,4 @@ def test_transformer_encoder_with_padding_in_evaluation() -> None:
             out = encoder(torch.linspace(-1, 1, 80).sin().reshape(2, 5, 8).to(device), src_key_padding_mask=padding)
         return out * ~padding[..., None]
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parametrizations
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 
 
 def network() -> nn.Sequential:
@@ -40,7 +40,7 @@ def test_an_optimizer_made_before_the_move_trains_the_module() -> None:
         assert all(a is b for a, b in zip(objects, module.parameters(), strict=True))
         return train(module, optimizer, device)
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 def test_there_and_back_with_ties() -> None:
@@ -64,7 +64,7 @@ def test_dtypes_change_in_place() -> None:
             assert module[0].weight is weight and weight.dtype is dtype
         return found[1].dtype, found[2].dtype, module.float()[0].weight.dtype, [module.half()[0].weight.dtype, module.bfloat16()[0].weight.dtype]
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_modules_that_are_partly_there() -> None:
@@ -76,7 +76,7 @@ def test_modules_that_are_partly_there() -> None:
         module.to(device, torch.float64)
         return [p.detach() for p in module.parameters()], module.there is there, {p.device.type == device for p in module.parameters()}
 
-    agree(run)
+    assert_agree(run)
 
 
 NORMED: dict[str, Callable[[nn.Linear], nn.Module]] = {
@@ -102,7 +102,7 @@ def test_normed_weights(name: str) -> None:
         gradients = [p.grad for p in module.parameters()]
         return first, module(x), gradients, sorted(n for n, _ in module.named_parameters()), module.cpu()(x.cpu())
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 def test_orthogonal_parametrization() -> None:
@@ -122,7 +122,7 @@ def test_weak_references_and_attributes_survive() -> None:
         assert reference() is module[0].weight and module[0].weight.note == "mine"
         return train(module, optimizer, device)
 
-    agree(run, rtol=1e-4, atol=1e-5)
+    assert_agree(run, rtol=1e-4, atol=1e-5)
 
 
 def test_hooks_on_parameters_survive() -> None:
@@ -134,7 +134,7 @@ def test_hooks_on_parameters_survive() -> None:
         F.cross_entropy(module(torch.ones(2, 4, device=device)), torch.tensor([0, 1], device=device)).backward()
         return seen, module[0].weight.grad
 
-    agree(run, rtol=1e-4, atol=1e-6)
+    assert_agree(run, rtol=1e-4, atol=1e-6)
 
 
 def test_gradients_move_along() -> None:
@@ -149,7 +149,7 @@ def test_gradients_move_along() -> None:
             [p.requires_grad for p in module.parameters()],
         )
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_a_live_graph_does_not_stop_the_move() -> None:
@@ -187,7 +187,7 @@ def test_kinds_of_parameters() -> None:
         shape = lazy(torch.ones(4, 5, device=device)).shape
         return type(module.w).__name__, module.w is kept, module.b, module.b.device.type == device, kinds, shape, lazy[0].weight.shape
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_other_ways_onto_the_device() -> None:
@@ -209,7 +209,7 @@ def test_other_ways_onto_the_device() -> None:
         default.load_state_dict(made.state_dict())
         return [m(x) for m in (empty, assigned, made, default, copy.deepcopy(made))], x.device.type == device
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_moves_on_the_cpu_alone_are_torchs_own() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from .against_cpu import agree
+from .against_cpu import assert_agree
 
 OPTIMIZERS = ("Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
 SWITCHES: tuple[dict[str, Any], ...] = ({}, {"foreach": True}, {"foreach": False}, {"fused": True}, {"maximize": True, "weight_decay": 0.1})
@@ -59,7 +59,7 @@ def test_three_steps(name: str, switches: dict[str, Any]) -> None:
         assert all(v.device.type == device for held in state.values() for k, v in held.items() if isinstance(v, torch.Tensor) and k.startswith("exp"))
         return [p.detach() for p in params], state
 
-    agree(run, rtol=1e-4, atol=1e-6)
+    assert_agree(run, rtol=1e-4, atol=1e-6)
 
 
 def test_a_learning_rate_on_the_device_and_capturable() -> None:
@@ -71,7 +71,7 @@ def test_a_learning_rate_on_the_device_and_capturable() -> None:
             optimizer.step()
         return p.detach()
 
-    agree(run, rtol=1e-5, atol=1e-6)
+    assert_agree(run, rtol=1e-5, atol=1e-6)
 
 
 def test_a_changing_learning_rate_builds_no_programs() -> None:
@@ -99,7 +99,7 @@ def test_state_saved_and_loaded() -> None:
         second.step()
         return two.detach(), second.state[two]["step"], second.state[two]["exp_avg"], second.state[two]["exp_avg"].device.type == device
 
-    agree(run)
+    assert_agree(run)
 
 
 def test_clipping_averaging_and_vectors() -> None:
@@ -121,4 +121,4 @@ def test_clipping_averaging_and_vectors() -> None:
         averaged.update_parameters(module)
         return norms, [p.grad for p in params], [p.detach() for p in params], vector.detach(), dict(averaged.state_dict())
 
-    agree(run)
+    assert_agree(run)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .against_cpu import agree, both_refuse, geometry
+from .against_cpu import assert_agree, assert_error, geometry
 
 
 def test_out_into_views() -> None:
@@ -22,7 +22,7 @@ def test_out_into_views() -> None:
         torch.exp(c[4:6], out=c[8:])
         return a, b, geometry(given), c, a._version, b._version
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_out_casts_and_refuses_to() -> None:
@@ -33,8 +33,8 @@ def test_out_casts_and_refuses_to() -> None:
         torch.gt(wide, 1, out=flags)
         return wide, flags
 
-    agree(write)
-    both_refuse(
+    assert_agree(write)
+    assert_error(
         lambda device: torch.add(torch.ones(3, device=device), 1, out=torch.zeros(3, dtype=torch.int32, device=device)),
         RuntimeError,
         "result type Float can't be cast to the desired output type Int",
@@ -52,7 +52,7 @@ def test_out_resizes_an_empty_target_quietly_and_others_with_a_warning() -> None
             torch.add(torch.ones(3, 4, device=device), 1, out=other)
         return empty, geometry(empty), other, geometry(other), quiet, len(caught), "was resized" in str(caught[0].message)
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_out_of_factories_takes_the_targets_dtype() -> None:
@@ -66,7 +66,7 @@ def test_out_of_factories_takes_the_targets_dtype() -> None:
         torch.zeros(2, out=found[4])
         return found
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_several_targets() -> None:
@@ -77,13 +77,13 @@ def test_several_targets() -> None:
         torch.sort(torch.tensor([3.0, 1, 2], device=device), out=(sorted_, order))
         return values, places, given.values is values, sorted_, order
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_in_place_keeps_the_dtype_or_refuses() -> None:
-    agree(lambda device: torch.ones(3, dtype=torch.float16, device=device).add_(torch.ones(3, dtype=torch.float64, device=device)))
-    both_refuse(lambda device: torch.ones(3, dtype=torch.int64, device=device).add_(1.5), RuntimeError)
-    both_refuse(lambda device: torch.ones(3, device=device).add_(torch.ones(2, 3, device=device)), RuntimeError)
+    assert_agree(lambda device: torch.ones(3, dtype=torch.float16, device=device).add_(torch.ones(3, dtype=torch.float64, device=device)))
+    assert_error(lambda device: torch.ones(3, dtype=torch.int64, device=device).add_(1.5), RuntimeError)
+    assert_error(lambda device: torch.ones(3, device=device).add_(torch.ones(2, 3, device=device)), RuntimeError)
 
 
 def test_in_place_returns_its_object_and_counts_versions() -> None:
@@ -93,11 +93,11 @@ def test_in_place_returns_its_object_and_counts_versions() -> None:
         a[0] = 3
         return same, a._version
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_out_that_needs_a_gradient_is_refused() -> None:
-    both_refuse(
+    assert_error(
         lambda device: torch.add(torch.ones(2, device=device), 1, out=torch.zeros(2, device=device, requires_grad=True)),
         RuntimeError,
         "don't support automatic differentiation",
@@ -121,7 +121,7 @@ def test_masked_and_indexed_assignment() -> None:
         a[1, 1] = torch.tensor(8, device=device)
         return a
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_out_decides_the_dtype_of_a_running_sum() -> None:
@@ -132,7 +132,7 @@ def test_out_decides_the_dtype_of_a_running_sum() -> None:
             for function, shape in ((torch.cumsum, 3), (torch.cumprod, 3), (torch.sum, ()), (torch.prod, ()))
         ]
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_out_that_is_resized_gets_the_strides_of_the_cpu() -> None:
@@ -145,17 +145,17 @@ def test_out_that_is_resized_gets_the_strides_of_the_cpu() -> None:
         kept = torch.empty(3, device=device)[::2].resize_(2)
         return [t.stride() for t in (*targets, kept)], targets
 
-    agree(strides)
+    assert_agree(strides)
 
 
 def test_out_of_the_wrong_dtype() -> None:
     def x(device: str) -> torch.Tensor:
         return torch.arange(4, device=device)
 
-    both_refuse(lambda d: torch.isin(x(d), x(d), out=torch.zeros(4, device=d)), RuntimeError)
-    both_refuse(lambda d: torch.multinomial(x(d).float(), 2, out=torch.zeros(2, device=d)), RuntimeError)
-    both_refuse(lambda d: torch.nonzero(x(d), out=torch.zeros(3, 1, device=d)), RuntimeError)
-    both_refuse(lambda d: torch.cat([x(d).float(), x(d).float()], out=torch.zeros(8, dtype=torch.int64, device=d)), TypeError)
+    assert_error(lambda d: torch.isin(x(d), x(d), out=torch.zeros(4, device=d)), RuntimeError)
+    assert_error(lambda d: torch.multinomial(x(d).float(), 2, out=torch.zeros(2, device=d)), RuntimeError)
+    assert_error(lambda d: torch.nonzero(x(d), out=torch.zeros(3, 1, device=d)), RuntimeError)
+    assert_error(lambda d: torch.cat([x(d).float(), x(d).float()], out=torch.zeros(8, dtype=torch.int64, device=d)), TypeError)
 
 
 def test_out_beside_what_an_operator_updates() -> None:
@@ -166,7 +166,7 @@ def test_out_beside_what_an_operator_updates() -> None:
         torch.native_batch_norm(x, None, None, *running, True, 0.5, 0.1, out=tuple(out))
         return out, running
 
-    agree(normalize)
+    assert_agree(normalize)
 
 
 def test_copies_that_read_the_storage() -> None:
@@ -179,4 +179,4 @@ def test_copies_that_read_the_storage() -> None:
             torch.as_strided_scatter(x, torch.full((2,), -1.0, device=device), (2,), (4,), 3),
         )
 
-    agree(read)
+    assert_agree(read)

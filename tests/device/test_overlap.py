@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from .against_cpu import agree, both_refuse
+from .against_cpu import assert_agree, assert_error
 
 PARTLY: dict[str, Callable[[torch.Tensor], Any]] = {
     "add_": lambda a: a[1:].add_(a[:-1]),
@@ -31,7 +31,7 @@ PARTLY: dict[str, Callable[[torch.Tensor], Any]] = {
 
 @pytest.mark.parametrize("name", PARTLY)
 def test_an_operand_that_is_partly_the_target_is_refused(name: str) -> None:
-    both_refuse(lambda device: PARTLY[name](torch.arange(12.0, device=device)), RuntimeError, "some elements of the input tensor and the written-to")
+    assert_error(lambda device: PARTLY[name](torch.arange(12.0, device=device)), RuntimeError, "some elements of the input tensor and the written-to")
 
 
 EXPANDED: dict[str, Callable[[torch.Tensor], Any]] = {
@@ -49,7 +49,9 @@ EXPANDED: dict[str, Callable[[torch.Tensor], Any]] = {
 
 @pytest.mark.parametrize("name", EXPANDED)
 def test_a_write_through_an_expanded_tensor_is_refused(name: str) -> None:
-    both_refuse(lambda device: EXPANDED[name](torch.zeros(1, 3, device=device).expand(4, 3)), RuntimeError, "more than one element of the written-to")
+    assert_error(
+        lambda device: EXPANDED[name](torch.zeros(1, 3, device=device).expand(4, 3)), RuntimeError, "more than one element of the written-to"
+    )
 
 
 def test_fills_may_go_through_an_expanded_tensor() -> None:
@@ -60,7 +62,7 @@ def test_fills_may_go_through_an_expanded_tensor() -> None:
         torch.full((4, 3), 7.0, out=rows[2])
         return rows
 
-    agree(fill)
+    assert_agree(fill)
 
 
 @pytest.mark.parametrize("write", [lambda a: a.masked_fill_(a > 0, 2), lambda a: a.index_fill_(0, torch.tensor([0], device="tpu"), 2)])
@@ -82,7 +84,7 @@ def test_operands_that_are_all_or_none_of_the_target() -> None:
         a.view(3, 4).sub_(a.view(3, 4))
         return a
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_a_product_written_over_its_factor_is_the_product() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from .against_cpu import agree, both_refuse
+from .against_cpu import assert_agree, assert_error
 
 NOTHING_TO_REDUCE: dict[str, Callable[[torch.Tensor], Any]] = {
     **{name: lambda x, name=name: getattr(x, name)() for name in ("max", "min", "amax", "amin", "argmax", "argmin", "aminmax")},
@@ -31,7 +31,7 @@ def test_reductions_over_nothing_that_have_a_value() -> None:
         x = torch.zeros(0, 3, device=device)
         return x.sum(), x.sum(0), x.prod(0), x.mean(), x.all(), x.any(0), x.max(1), x.median(), x.argmax(1), x.sort(0), x.cumsum(0), x.logsumexp(0)
 
-    agree(reduce)
+    assert_agree(reduce)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_numbers_outside_the_dtype(value: Any, dtype: torch.dtype) -> None:
             with pytest.raises(RuntimeError, match=str(expected)):
                 write("tpu")
         else:
-            agree(write)
+            assert_agree(write)
 
 
 MIXED: dict[str, Callable[[str], Any]] = {
@@ -86,4 +86,4 @@ MIXED: dict[str, Callable[[str], Any]] = {
 
 @pytest.mark.parametrize("name", MIXED)
 def test_dtypes_that_do_not_go_together(name: str) -> None:
-    both_refuse(MIXED[name], RuntimeError)
+    assert_error(MIXED[name], RuntimeError)

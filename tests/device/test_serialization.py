@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import nn
 
-from .against_cpu import agree, both_refuse, geometry
+from .against_cpu import assert_agree, assert_error, geometry
 
 
 def test_deepcopy_keeps_views_of_one_storage_together() -> None:
@@ -30,7 +30,7 @@ def test_deepcopy_keeps_views_of_one_storage_together() -> None:
         offset = twins[1].data_ptr() - twins[0].data_ptr()
         return twins, a, alias.data_ptr() == a.data_ptr(), offset, [geometry(t) for t in twins]
 
-    agree(duplicate)
+    assert_agree(duplicate)
 
 
 def test_deepcopy_of_parameters_and_lazy_conjugates() -> None:
@@ -42,8 +42,8 @@ def test_deepcopy_of_parameters_and_lazy_conjugates() -> None:
         c = copy.deepcopy(torch.tensor([1 + 2j], device=device).conj())
         return q.detach(), p.detach(), type(q).__name__, q.requires_grad, c, c.is_conj()
 
-    agree(duplicate)
-    both_refuse(lambda device: copy.deepcopy(torch.ones(2, device=device, requires_grad=True) * 2), RuntimeError, "deepcopy protocol")
+    assert_agree(duplicate)
+    assert_error(lambda device: copy.deepcopy(torch.ones(2, device=device, requires_grad=True) * 2), RuntimeError, "deepcopy protocol")
 
 
 def things(device: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def state(found: dict[str, Any]) -> Any:
 
 
 def test_pickle() -> None:
-    agree(lambda device: state(pickle.loads(pickle.dumps(things(device)))))
+    assert_agree(lambda device: state(pickle.loads(pickle.dumps(things(device)))))
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -88,7 +88,7 @@ def test_save_and_load(zipped: bool, target: str | None) -> None:
         assert {v.device.type for v in loaded.values() if isinstance(v, torch.Tensor)} == {torch.device(where or device).type}
         return state(loaded)
 
-    agree(through)
+    assert_agree(through)
 
 
 def test_a_cpu_file_loads_onto_the_device() -> None:
@@ -111,7 +111,7 @@ def test_whole_modules_save_and_load() -> None:
         loaded = torch.load(file, weights_only=False)
         return dict(loaded.state_dict()), loaded[0].weight.device.type == device, type(loaded[0].weight).__name__
 
-    agree(through)
+    assert_agree(through)
 
 
 def test_files_load_where_the_device_does_not_exist(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .against_cpu import agree, both_refuse, geometry
+from .against_cpu import assert_agree, assert_error, geometry
 
 
 def test_tensors_without_elements() -> None:
@@ -32,7 +32,7 @@ def test_tensors_without_elements() -> None:
             ],
         ]
 
-    agree(compute)
+    assert_agree(compute)
 
 
 def test_gradients_of_nothing() -> None:
@@ -42,7 +42,7 @@ def test_gradients_of_nothing() -> None:
         (x @ w).sum().backward()
         return x.grad, w.grad
 
-    agree(differentiate)
+    assert_agree(differentiate)
 
 
 def test_tensors_without_dimensions() -> None:
@@ -80,7 +80,7 @@ def test_tensors_without_dimensions() -> None:
             ],
         ]
 
-    agree(compute)
+    assert_agree(compute)
 
 
 def test_0_dim_tensors_as_python_indices() -> None:
@@ -88,12 +88,12 @@ def test_0_dim_tensors_as_python_indices() -> None:
         a = torch.arange(5, device=device)
         return [10, 20, 30][a[1]], range(5)[a[2]], a[torch.tensor(3, device=device)], f"{a[1]:d}", hex(a[3]), list(range(a[4]))
 
-    agree(index)
+    assert_agree(index)
 
 
 def test_what_needs_one_element_or_a_dimension_is_refused() -> None:
-    both_refuse(lambda device: torch.zeros(2, device=device).item(), RuntimeError, "a Tensor with 2 elements cannot be converted to Scalar")
-    both_refuse(lambda device: bool(torch.zeros(2, device=device)), RuntimeError, "ambiguous")
-    both_refuse(lambda device: torch.tensor(2.5, device=device)[0], IndexError, "invalid index of a 0-dim tensor")
-    both_refuse(lambda device: len(torch.tensor(2.5, device=device)), TypeError)
-    both_refuse(lambda device: torch.zeros(2, 2, device=device).sum(5), IndexError, "Dimension out of range")
+    assert_error(lambda device: torch.zeros(2, device=device).item(), RuntimeError, "a Tensor with 2 elements cannot be converted to Scalar")
+    assert_error(lambda device: bool(torch.zeros(2, device=device)), RuntimeError, "ambiguous")
+    assert_error(lambda device: torch.tensor(2.5, device=device)[0], IndexError, "invalid index of a 0-dim tensor")
+    assert_error(lambda device: len(torch.tensor(2.5, device=device)), TypeError)
+    assert_error(lambda device: torch.zeros(2, 2, device=device).sum(5), IndexError, "Dimension out of range")

@@ -8,7 +8,7 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 import torch
 
-from .against_cpu import agree, both_refuse, geometry
+from .against_cpu import assert_agree, assert_error, geometry
 
 
 def test_data_rebinds_the_object_that_others_hold() -> None:
@@ -19,7 +19,7 @@ def test_data_rebinds_the_object_that_others_hold() -> None:
         same.add_(1)
         return first, geometry(first)
 
-    agree(rebind)
+    assert_agree(rebind)
 
 
 def test_data_of_a_leaf_is_its_memory() -> None:
@@ -29,7 +29,7 @@ def test_data_of_a_leaf_is_its_memory() -> None:
         leaf.data[1:] *= 3
         return leaf.detach(), leaf._version
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_set_shares_memory() -> None:
@@ -43,11 +43,11 @@ def test_set_shares_memory() -> None:
         whole = torch.zeros(1, device=device).set_(a.untyped_storage())
         return a, b, c, geometry(b), geometry(c), geometry(whole), a.is_set_to(b), a.is_set_to(c)
 
-    agree(share)
+    assert_agree(share)
 
 
 def test_set_without_arguments_gives_an_empty_tensor() -> None:
-    agree(lambda device: geometry(torch.arange(4.0, device=device).set_()))
+    assert_agree(lambda device: geometry(torch.arange(4.0, device=device).set_()))
 
 
 def test_set_reads_a_storage_in_another_dtype() -> None:
@@ -57,7 +57,7 @@ def test_set_reads_a_storage_in_another_dtype() -> None:
         b[0] = 7
         return a, b
 
-    agree(reinterpret)
+    assert_agree(reinterpret)
 
 
 def test_set_beyond_the_end_grows_the_storage() -> None:
@@ -67,7 +67,7 @@ def test_set_beyond_the_end_grows_the_storage() -> None:
         b[4:] = 1
         return a, b, a.untyped_storage().nbytes()
 
-    agree(grow)
+    assert_agree(grow)
 
 
 def test_resize_keeps_what_was_there() -> None:
@@ -81,7 +81,7 @@ def test_resize_keeps_what_was_there() -> None:
         view[0] = 50
         return kept, smaller, a, view, geometry(a), torch.zeros(5, device=device).resize_as_(kept).shape
 
-    agree(resize)
+    assert_agree(resize)
 
 
 def test_resizing_a_view_grows_the_common_storage() -> None:
@@ -92,7 +92,7 @@ def test_resizing_a_view_grows_the_common_storage() -> None:
         view[4:] = 3
         return view, a, geometry(a), geometry(view)
 
-    agree(resize)
+    assert_agree(resize)
 
 
 def test_a_storage_emptied_and_filled_again() -> None:
@@ -107,7 +107,7 @@ def test_a_storage_emptied_and_filled_again() -> None:
         a.fill_(2)
         return a, empty, geometry(a)
 
-    agree(refill)
+    assert_agree(refill)
 
 
 def test_bytes_of_a_storage() -> None:
@@ -123,7 +123,7 @@ def test_bytes_of_a_storage() -> None:
         storage.fill_(0)
         return before, swapped, other, a, storage[0], len(storage), storage.cpu().tolist(), storage.clone().nbytes()
 
-    agree(touch)
+    assert_agree(touch)
 
 
 def test_addresses_are_distinct_stable_and_follow_the_offset() -> None:
@@ -143,7 +143,7 @@ def test_a_device_tensor_cannot_go_to_another_process() -> None:
 
 
 def test_negative_sizes_and_other_devices_are_refused() -> None:
-    both_refuse(lambda device: torch.empty(2, -1, device=device), RuntimeError)
+    assert_error(lambda device: torch.empty(2, -1, device=device), RuntimeError)
     for made in (lambda: torch.ones(2, device="tpu:1"), lambda: torch.empty(2, device="tpu:1"), lambda: torch.ones(2).to("tpu:3")):
         with pytest.raises(RuntimeError, match="a process sees one device, tpu:0"):
             made()
@@ -167,7 +167,7 @@ def test_layouts_the_device_does_not_have_are_refused_by_name(make: object) -> N
 
 
 def test_jagged_tensors_work() -> None:
-    agree(lambda device: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged, device=device).values() * 2)
+    assert_agree(lambda device: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged, device=device).values() * 2)
 
 
 def test_storages_are_made_by_their_constructors() -> None:

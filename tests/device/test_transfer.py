@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from .against_cpu import agree, both_refuse
+from .against_cpu import assert_agree, assert_error
 
 BASE = torch.arange(120.0).reshape(2, 3, 4, 5)
 LAYOUTS: dict[str, Callable[[], torch.Tensor]] = {
@@ -44,7 +44,7 @@ def test_values_and_strides_of_copies(name: str) -> None:
         empty = (2, 5, 8)
         return [f.stride() for f in found], [f for i, f in enumerate(found) if i not in empty], x.reshape(-1)
 
-    agree(copy)
+    assert_agree(copy)
 
 
 def test_copies_between_views() -> None:
@@ -56,7 +56,7 @@ def test_copies_between_views() -> None:
         a[5] = 7
         return a
 
-    agree(copy)
+    assert_agree(copy)
 
 
 def test_copies_between_views_of_two_devices() -> None:
@@ -70,13 +70,13 @@ def test_copies_between_views_of_two_devices() -> None:
         d.copy_(a.t())
         return a, c, d
 
-    agree(copy)
+    assert_agree(copy)
 
 
 def test_shapes_that_do_not_broadcast_are_refused() -> None:
-    both_refuse(lambda device: torch.zeros(2, 3, device=device).copy_(torch.zeros(4, device=device)), RuntimeError)
-    both_refuse(lambda device: torch.zeros(2, 3, device=device).copy_(torch.zeros(4)), RuntimeError)
-    both_refuse(lambda device: torch.zeros(2, 3).copy_(torch.zeros(4, device=device)), RuntimeError)
+    assert_error(lambda device: torch.zeros(2, 3, device=device).copy_(torch.zeros(4, device=device)), RuntimeError)
+    assert_error(lambda device: torch.zeros(2, 3, device=device).copy_(torch.zeros(4)), RuntimeError)
+    assert_error(lambda device: torch.zeros(2, 3).copy_(torch.zeros(4, device=device)), RuntimeError)
 
 
 def test_a_transfer_is_a_snapshot() -> None:
@@ -127,7 +127,7 @@ def test_single_numbers(value: Any, dtype: torch.dtype) -> None:
         one = torch.tensor([0, value], device=device).to(dtype)
         return one[1].item(), type(one[1].item()), one.tolist(), one.reshape(2, 1)[1].tolist(), one[1:].item()
 
-    agree(read)
+    assert_agree(read)
 
 
 def test_numpy_is_refused_with_torchs_type_error() -> None:
@@ -155,4 +155,4 @@ def test_tensors_from_python_and_numpy() -> None:
             torch.arange(4.0, device=device)[np.array([True, False, True, False])],
         ]
 
-    agree(make)
+    assert_agree(make)

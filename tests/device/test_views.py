@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .against_cpu import agree, both_refuse, geometry
+from .against_cpu import assert_agree, assert_error, geometry
 
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "slice": lambda x: x[1:, ::2],
@@ -47,7 +47,7 @@ def test_a_view_reads_and_writes_the_same_memory(name: str) -> None:
         x.mul_(2)
         return before, view, x, shape, view.is_contiguous(), view._version
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_views_of_views_and_versions() -> None:
@@ -59,11 +59,11 @@ def test_views_of_views_and_versions() -> None:
         view[0, 0] = 9
         return x, view, x._version, view._version, view._base is x
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_expanded_views_read() -> None:
-    agree(lambda device: [torch.arange(3.0, device=device).expand(4, 3) * 2, torch.arange(3.0, device=device)[:, None].expand(3, 2).sum(1)])
+    assert_agree(lambda device: [torch.arange(3.0, device=device).expand(4, 3) * 2, torch.arange(3.0, device=device)[:, None].expand(3, 2).sum(1)])
 
 
 def test_overlapping_as_strided_reads() -> None:
@@ -71,7 +71,7 @@ def test_overlapping_as_strided_reads() -> None:
         windows = torch.arange(10.0, device=device).as_strided((4, 4), (2, 1))
         return windows, windows.sum(0), windows.t() @ windows, windows.contiguous(), windows[1:, ::2] + 1
 
-    agree(read)
+    assert_agree(read)
 
 
 def test_overlapping_as_strided_takes_one_value_everywhere() -> None:
@@ -82,7 +82,7 @@ def test_overlapping_as_strided_takes_one_value_everywhere() -> None:
         y.as_strided((4, 4), (2, 1)).copy_(torch.ones(4, 4, device=device))
         return x, y
 
-    agree(write)
+    assert_agree(write)
 
 
 def test_as_strided_in_place_changes_the_geometry() -> None:
@@ -91,7 +91,7 @@ def test_as_strided_in_place_changes_the_geometry() -> None:
         x.as_strided_((3, 2), (3, 1), 1)
         return x, geometry(x)
 
-    agree(restride)
+    assert_agree(restride)
 
 
 @settings(max_examples=25)
@@ -119,14 +119,14 @@ def test_any_geometry_reads_and_writes_as_on_the_cpu(data: st.DataObject) -> Non
         view.mul_(-1)
         return before, x
 
-    agree(touch)
+    assert_agree(touch)
 
 
 def test_a_view_that_is_none_is_refused() -> None:
-    both_refuse(lambda device: torch.arange(24.0, device=device).reshape(4, 6).t().view(24), RuntimeError, "view size is not compatible")
-    both_refuse(lambda device: torch.arange(3.0, device=device).reshape(2, 2), RuntimeError, "shape '\\[2, 2\\]' is invalid for input of size 3")
-    both_refuse(lambda device: torch.arange(3.0, device=device)[5], IndexError, "out of bounds")
-    both_refuse(lambda device: torch.arange(3.0, device=device).as_strided((4,), (1,)).sum().item(), RuntimeError, "out of bounds")
+    assert_error(lambda device: torch.arange(24.0, device=device).reshape(4, 6).t().view(24), RuntimeError, "view size is not compatible")
+    assert_error(lambda device: torch.arange(3.0, device=device).reshape(2, 2), RuntimeError, "shape '\\[2, 2\\]' is invalid for input of size 3")
+    assert_error(lambda device: torch.arange(3.0, device=device)[5], IndexError, "out of bounds")
+    assert_error(lambda device: torch.arange(3.0, device=device).as_strided((4,), (1,)).sum().item(), RuntimeError, "out of bounds")
 
 
 def test_views_in_another_dtype() -> None:
@@ -140,7 +140,7 @@ def test_views_in_another_dtype() -> None:
         x.view(torch.int16)[4::2].mul_(0)
         return shown, x
 
-    agree(reinterpret)
+    assert_agree(reinterpret)
 
 
 def test_views_in_another_dtype_of_a_storage_that_is_no_multiple_of_it() -> None:
@@ -151,7 +151,7 @@ def test_views_in_another_dtype_of_a_storage_that_is_no_multiple_of_it() -> None
         pair.mul_(2)
         return host.clone() if device == "tpu" else torch.tensor([1, 2], dtype=torch.bfloat16).view(torch.float32), pair, x
 
-    agree(reinterpret)
+    assert_agree(reinterpret)
 
 
 def test_bool_views_of_bytes() -> None:
@@ -161,7 +161,7 @@ def test_bool_views_of_bytes() -> None:
         flags[0] = True
         return x, flags
 
-    agree(reinterpret)
+    assert_agree(reinterpret)
 
 
 def test_copies_between_views_of_other_dtypes() -> None:
@@ -176,4 +176,4 @@ def test_copies_between_views_of_other_dtypes() -> None:
         a.view(torch.int64)[1:3].copy_(torch.tensor([5, 6]))
         return a, b, c, middle, columns, a.view(torch.float64).to(torch.float32)
 
-    agree(copy)
+    assert_agree(copy)

@@ -30,7 +30,7 @@ def grid(values: torch.Tensor, others: torch.Tensor | None = None) -> tuple[torc
     return values[:, None], values if others is None else others
 
 
-def check(overload: str, *args: Any, rtol: float | None = None, atol: float | None = None, **kwargs: Any) -> None:
+def assert_same(overload: str, *args: Any, rtol: float | None = None, atol: float | None = None, **kwargs: Any) -> None:
     """Asserts that the lowering of `overload` gives what torch gives for these arguments, within the dtype's usual tolerance or the given one."""
     packet, _, name = overload.partition(".")
     op = getattr(getattr(torch.ops.aten, packet), name or "default")

@@ -150,7 +150,7 @@ def _describe(args: Any, kwargs: Any) -> str:
     return "(" + ", ".join([one(a) for a in args] + [f"{k}={one(v)}" for k, v in kwargs.items()]) + ")"
 
 
-def check_opinfo(
+def assert_opinfo(
     name: str,
     dtypes: tuple[torch.dtype, ...],
     only: set[str] | None = None,

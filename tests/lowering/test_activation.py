@@ -8,8 +8,8 @@ import jax
 import pytest
 import torch
 
-from tests.lowering.direct import check, floats
-from tests.lowering.replay import check_opinfo, to_array, to_tensor
+from tests.lowering.direct import assert_same, floats
+from tests.lowering.replay import assert_opinfo, to_array, to_tensor
 from tpu_lab.lowering.promotion import Number
 from tpu_lab.lowering.registry import find
 from tpu_lab.lowering.rng import Rng
@@ -68,22 +68,22 @@ GRADIENTS: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", SAMPLED)
 def test_opinfo_samples(name: str) -> None:
     only = SAMPLED[name]
-    checked = check_opinfo(f"nn.functional.{name}", (torch.float32,), only=only, limit=1)
+    checked = assert_opinfo(f"nn.functional.{name}", (torch.float32,), only=only, limit=1)
     assert set(checked) == only
 
 
 @pytest.mark.parametrize("overload", FUNCTIONS)
 def test_edge_values(overload: str) -> None:
     for arguments in FUNCTIONS[overload]:
-        check(overload, floats(torch.float32), *arguments)
-    check(overload, floats(torch.bfloat16), *arguments)
+        assert_same(overload, floats(torch.float32), *arguments)
+    assert_same(overload, floats(torch.bfloat16), *arguments)
 
 
 @pytest.mark.parametrize("overload", GRADIENTS)
 def test_edge_values_of_gradients(overload: str) -> None:
     for arguments in GRADIENTS[overload]:
         x = floats(torch.float32)
-        check(overload, torch.full_like(x, 1.5), x, *arguments)
+        assert_same(overload, torch.full_like(x, 1.5), x, *arguments)
 
 
 def test_smooth_gradients_in_the_tails() -> None:
@@ -91,37 +91,37 @@ def test_smooth_gradients_in_the_tails() -> None:
     x = x[x.abs() < 1e9]
     grad = torch.linspace(-2, 2, len(x))
     for approximate in ("none", "tanh"):
-        check("gelu", x, approximate=approximate)
-        check("gelu_backward", grad, x, approximate=approximate)
+        assert_same("gelu", x, approximate=approximate)
+        assert_same("gelu_backward", grad, x, approximate=approximate)
     for overload in ("silu_backward", "mish_backward"):
-        check(overload, grad, x)
-    check("mish", x)
-    check("log_sigmoid_backward", grad, x, torch.exp(-x.abs()))
+        assert_same(overload, grad, x)
+    assert_same("mish", x)
+    assert_same("log_sigmoid_backward", grad, x, torch.exp(-x.abs()))
     for is_result in (False, True):
-        check("elu_backward", grad, 1.0, 2.0, 0.5, is_result, x.clamp(max=50, min=-2 if is_result else -1e9))
-    check("elu_backward", torch.ones(1), 1.0, 2.0, 0.5, False, torch.tensor([float("nan")]))
+        assert_same("elu_backward", grad, 1.0, 2.0, 0.5, is_result, x.clamp(max=50, min=-2 if is_result else -1e9))
+    assert_same("elu_backward", torch.ones(1), 1.0, 2.0, 0.5, False, torch.tensor([float("nan")]))
 
 
 def test_limits_of_integers_and_of_narrow_floats() -> None:
     x = torch.tensor([-5, -1, 0, 1, 2, 3])
-    check("relu", x)
-    check("hardtanh", x, -1, 2)
-    check("threshold", x, 1, 7)
-    check("threshold", x, 1.5, 7.7)
+    assert_same("relu", x)
+    assert_same("hardtanh", x, -1, 2)
+    assert_same("threshold", x, 1, 7)
+    assert_same("threshold", x, 1.5, 7.7)
     narrow = torch.tensor([0.1, 0.3], dtype=torch.bfloat16)
     for limit in (0.1, 0.3):
-        check("threshold", narrow, limit, 9.0)
-        check("threshold_backward", torch.ones_like(narrow), narrow, limit)
-        check("hardshrink", narrow, limit)
-        check("hardshrink_backward", torch.ones_like(narrow), narrow, limit)
+        assert_same("threshold", narrow, limit, 9.0)
+        assert_same("threshold_backward", torch.ones_like(narrow), narrow, limit)
+        assert_same("hardshrink", narrow, limit)
+        assert_same("hardshrink_backward", torch.ones_like(narrow), narrow, limit)
 
 
 def test_glu_tangents() -> None:
     generator = torch.Generator().manual_seed(0)
     x, dx = (torch.randn(3, 4, generator=generator) for _ in range(2))
     half, dhalf = (torch.randn(3, 2, generator=generator) for _ in range(2))
-    check("glu_jvp", torch.nn.functional.glu(x), x, dx, -1)
-    check("glu_backward_jvp", torch.ops.aten.glu_backward(half, x, 1), half, x, dhalf, dx, 1)
+    assert_same("glu_jvp", torch.nn.functional.glu(x), x, dx, -1)
+    assert_same("glu_backward_jvp", torch.ops.aten.glu_backward(half, x, 1), half, x, dhalf, dx, 1)
 
 
 def _rrelu(x: torch.Tensor, training: bool, functional: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
@@ -143,7 +143,7 @@ def test_rrelu_in_training_draws_slopes_and_keeps_them(functional: bool) -> None
     slopes = noise[x <= 0]
     assert slopes.min() >= 0.1 and slopes.max() < 0.3
     assert abs(slopes.mean().item() - 0.2) < 0.01 and abs(slopes.std().item() - 0.2 / 12**0.5) < 0.005
-    check("rrelu_with_noise_backward", torch.full_like(x, 1.5), x, noise, 0.1, 0.3, True, False)
+    assert_same("rrelu_with_noise_backward", torch.full_like(x, 1.5), x, noise, 0.1, 0.3, True, False)
 
 
 def test_rrelu_outside_training_takes_the_mean_slope() -> None:

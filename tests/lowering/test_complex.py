@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from tests.lowering.direct import check, floats
-from tests.lowering.replay import call, check_opinfo, to_tensor
+from tests.lowering.direct import assert_same, floats
+from tests.lowering.replay import assert_opinfo, call, to_tensor
 from tpu_lab.lowering.registry import find
 
 
@@ -21,12 +21,12 @@ def plane(signed_zeros: bool) -> torch.Tensor:
 @pytest.mark.parametrize("name, only", [("complex", "complex"), ("polar", "polar"), ("angle", "angle"), ("conj_physical", "_conj_physical")])
 def test_opinfo_samples(name: str, only: str) -> None:
     dtypes = (torch.float32, torch.float64, torch.complex64) if name != "angle" else (torch.float32, torch.int64, torch.bool, torch.complex64)
-    assert check_opinfo(name, dtypes, only={only}, limit=3)
+    assert assert_opinfo(name, dtypes, only={only}, limit=3)
 
 
 @pytest.mark.parametrize("overload", ["sqrt", "log", "acos", "acosh", "asin", "asinh", "angle"])
 def test_sides_of_branch_cuts(overload: str) -> None:
-    check(overload, plane(signed_zeros=True))
+    assert_same(overload, plane(signed_zeros=True))
 
 
 @pytest.mark.parametrize(
@@ -37,38 +37,38 @@ def test_complex_functions(overload: str) -> None:
     z = plane(signed_zeros=False)
     z = z[(z != 0) | torch.tensor(overload in ("abs", "angle", "sgn", "exp", "sin", "sinc"))]
     z = z[(z != torch.tensor(1.0)) & (z.abs() != 1)] if overload in ("atan", "atanh") else z
-    check(overload, z)
+    assert_same(overload, z)
 
 
 @pytest.mark.parametrize("overload", ["add.Tensor", "sub.Tensor", "mul.Tensor", "pow.Tensor_Tensor", "eq.Tensor", "logical_and", "logaddexp"])
 def test_complex_pairs(overload: str) -> None:
     z = plane(signed_zeros=False)
     z = z[z != 0] if overload == "pow.Tensor_Tensor" else z
-    check(overload, z[:, None], z, rtol=1e-5)
+    assert_same(overload, z[:, None], z, rtol=1e-5)
 
 
 def test_complex_division_and_powers() -> None:
     z = plane(signed_zeros=False)
     z = z[z != 0]
-    check("div.Tensor", z[:, None], z)
+    assert_same("div.Tensor", z[:, None], z)
     for exponent in (0, 1, 2, 3, -1, 0.5, 1.5, 2 - 1j):
-        check("pow.Tensor_Scalar", z, exponent, rtol=1e-5)
-    check("pow.Scalar", 2 + 1j, z, rtol=1e-5)
+        assert_same("pow.Tensor_Scalar", z, exponent, rtol=1e-5)
+    assert_same("pow.Scalar", 2 + 1j, z, rtol=1e-5)
     zero = torch.zeros(1, dtype=torch.complex64)
-    check("pow.Tensor_Tensor", zero, torch.tensor([1 + 0j, 2 - 1j, 0.5 + 3j]))
+    assert_same("pow.Tensor_Tensor", zero, torch.tensor([1 + 0j, 2 - 1j, 0.5 + 3j]))
 
 
 def test_angle_of_reals() -> None:
-    check("angle", floats(torch.float32))
-    check("angle", torch.tensor([-2, 0, 3]))
+    assert_same("angle", floats(torch.float32))
+    assert_same("angle", torch.tensor([-2, 0, 3]))
 
 
 def test_copies_of_views() -> None:
     z = plane(signed_zeros=True)
-    check("view_as_real_copy", z)
-    check("view_as_complex_copy", torch.view_as_real(z).contiguous())
-    check("_conj_copy", z)
-    check("_conj_physical", z)
+    assert_same("view_as_real_copy", z)
+    assert_same("view_as_complex_copy", torch.view_as_real(z).contiguous())
+    assert_same("_conj_copy", z)
+    assert_same("_conj_physical", z)
 
 
 def test_real_alpha_keeps_infinities() -> None:
@@ -81,6 +81,6 @@ def test_real_alpha_keeps_infinities() -> None:
 
 def test_complex_factors() -> None:
     z = torch.tensor([2 + 1j, -1j])
-    check("add.Tensor", z, z[:, None], alpha=2 + 1j)
-    check("addcmul", z, z[:, None], torch.tensor([1 - 3j]), value=2 + 1j)
-    check("addcdiv", z, z[:, None], torch.tensor([1 - 3j]), value=2)
+    assert_same("add.Tensor", z, z[:, None], alpha=2 + 1j)
+    assert_same("addcmul", z, z[:, None], torch.tensor([1 - 3j]), value=2 + 1j)
+    assert_same("addcdiv", z, z[:, None], torch.tensor([1 - 3j]), value=2)

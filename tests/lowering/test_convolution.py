@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.lowering.replay import Replay, call, check_opinfo, compare
+from tests.lowering.replay import Replay, assert_opinfo, call, compare
 from tpu_lab.lowering.registry import find
 
 aten = torch.ops.aten
@@ -29,7 +29,7 @@ def conv_arguments(
     return (x, w, b, *pick, transposed, [window.get("output_padding", 0)] * rank, groups)
 
 
-def check_both(args: tuple[Any, ...], rtol: float = 1e-4, atol: float = 1e-4) -> None:
+def assert_both(args: tuple[Any, ...], rtol: float = 1e-4, atol: float = 1e-4) -> None:
     with Replay({FORWARD, BACKWARD}, rtol, atol) as replay:
         y = aten.convolution(*args)
         aten.convolution_backward(torch.randn(y.shape).to(y.dtype), args[0], args[1], [args[2].numel()], *args[3:], [True, True, True])
@@ -38,13 +38,13 @@ def check_both(args: tuple[Any, ...], rtol: float = 1e-4, atol: float = 1e-4) ->
 
 @pytest.mark.parametrize("name", ["nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv3d"])
 def test_conv_opinfo(name: str) -> None:
-    checked = check_opinfo(name, (torch.float32, torch.bfloat16), {FORWARD, BACKWARD}, limit=3)
+    checked = assert_opinfo(name, (torch.float32, torch.bfloat16), {FORWARD, BACKWARD}, limit=3)
     assert checked[FORWARD] >= 6 and checked[BACKWARD] >= 6
 
 
 @pytest.mark.parametrize("name", ["nn.functional.conv_transpose1d", "nn.functional.conv_transpose2d", "nn.functional.conv_transpose3d"])
 def test_conv_transpose_opinfo(name: str) -> None:
-    checked = check_opinfo(name, (torch.float32,), {FORWARD, BACKWARD}, limit=2, rtol=1e-4, atol=1e-4)
+    checked = assert_opinfo(name, (torch.float32,), {FORWARD, BACKWARD}, limit=2, rtol=1e-4, atol=1e-4)
     assert checked[FORWARD] >= 2 and checked[BACKWARD] >= 2
 
 
@@ -72,33 +72,33 @@ WINDOWS = [
 @pytest.mark.parametrize("groups", [1, 2, 4], ids=["dense", "split", "depthwise"])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows(window: dict[str, Any], groups: int) -> None:
-    check_both(conv_arguments((8, 7), 3, torch.float32, groups=groups, **window))
+    assert_both(conv_arguments((8, 7), 3, torch.float32, groups=groups, **window))
 
 
 @pytest.mark.parametrize("window", [{}, {"transposed": True, "stride": 2}], ids=["forward", "transposed"])
 def test_many_groups(window: dict[str, Any]) -> None:
-    check_both(conv_arguments((6, 5), 3, torch.float32, groups=10, channels=20, **window))
+    assert_both(conv_arguments((6, 5), 3, torch.float32, groups=10, channels=20, **window))
 
 
 @pytest.mark.parametrize(("kernel", "stride", "transposed"), [*itertools.product([1, 2], [1, 2, 3], [False, True])])
 def test_kernels_that_tile(kernel: int, stride: int, transposed: bool) -> None:
-    check_both(conv_arguments((7, 8), kernel, torch.float32, stride=stride, transposed=transposed))
+    assert_both(conv_arguments((7, 8), kernel, torch.float32, stride=stride, transposed=transposed))
 
 
 def test_anisotropic_window() -> None:
     x, w, b = torch.randn(2, 4, 9, 8, 7), torch.randn(6, 2, 3, 1, 2), torch.randn(6)
-    check_both((x, w, b, [2, 1, 3], [0, 2, 1], [1, 3, 2], False, [0, 0, 0], 2))
+    assert_both((x, w, b, [2, 1, 3], [0, 2, 1], [1, 3, 2], False, [0, 0, 0], 2))
 
 
 @pytest.mark.parametrize("groups", [1, 4])
 def test_float64(groups: int) -> None:
-    check_both(conv_arguments((5, 6), 3, torch.float64, groups=groups, padding=1))
+    assert_both(conv_arguments((5, 6), 3, torch.float64, groups=groups, padding=1))
 
 
 @pytest.mark.parametrize("groups", [1, 4])
 def test_float16(groups: int) -> None:
     """torch rounds its partial sums to float16 here, so it is the reference only up to a few of those steps."""
-    check_both(conv_arguments((5, 6), 3, torch.float16, groups=groups, padding=1), rtol=1e-2, atol=2e-2)
+    assert_both(conv_arguments((5, 6), 3, torch.float16, groups=groups, padding=1), rtol=1e-2, atol=2e-2)
 
 
 def test_length_one_window_counts_for_all_dimensions() -> None:

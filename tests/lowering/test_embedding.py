@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.lowering.replay import Replay, call, check_opinfo, compare, to_tensor
+from tests.lowering.replay import Replay, assert_opinfo, call, compare, to_tensor
 from tpu_lab.lowering.registry import find
 
 aten = torch.ops.aten
@@ -18,7 +18,7 @@ aten = torch.ops.aten
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_embedding_opinfo(dtype: torch.dtype) -> None:
     overloads = {"embedding", "embedding_dense_backward"}
-    assert set(check_opinfo("nn.functional.embedding", (dtype,), overloads, limit=8)) == overloads
+    assert set(assert_opinfo("nn.functional.embedding", (dtype,), overloads, limit=8)) == overloads
 
 
 @pytest.mark.parametrize("scale_grad_by_freq", [False, True])

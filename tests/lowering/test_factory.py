@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.lowering.direct import check
-from tests.lowering.replay import check_opinfo
+from tests.lowering.direct import assert_same
+from tests.lowering.replay import assert_opinfo
 
 SAMPLED = {
     "zeros": {"zeros"},
@@ -33,7 +33,7 @@ SAMPLED = {
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_opinfo(name: str) -> None:
-    checked = check_opinfo(name, (torch.float32, torch.int64), only=SAMPLED[name], limit=3, grad=False)
+    checked = assert_opinfo(name, (torch.float32, torch.int64), only=SAMPLED[name], limit=3, grad=False)
     assert checked.keys() == SAMPLED[name]
 
 
@@ -53,53 +53,53 @@ def test_opinfo(name: str) -> None:
     ],
 )
 def test_ranges(args: tuple[Any, ...], dtype: torch.dtype | None) -> None:
-    check("arange.start_step", *args, dtype=dtype)
+    assert_same("arange.start_step", *args, dtype=dtype)
 
 
 def test_range_overloads() -> None:
-    check("arange", 7)
-    check("arange", 3.5)
-    check("arange", 4, dtype=torch.float32)
-    check("arange.start", -2, 3)
-    check("arange.start", 2**24 - 2.0, 2**24 + 6.0)
+    assert_same("arange", 7)
+    assert_same("arange", 3.5)
+    assert_same("arange", 4, dtype=torch.float32)
+    assert_same("arange.start", -2, 3)
+    assert_same("arange.start", 2**24 - 2.0, 2**24 + 6.0)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 7, 100])
 def test_spacings(steps: int) -> None:
-    check("linspace", -3.0, 5.0, steps)
-    check("linspace", 693, 0, steps, dtype=torch.int64)
-    check("linspace", -1.0, 1.0, steps, dtype=torch.float64)
-    check("linspace", 0.0, 1.0, steps, dtype=torch.bfloat16, rtol=1e-2, atol=4e-3)
-    check("linspace", 1 + 2j, -1 - 2j, steps, dtype=torch.complex64)
-    check("logspace", 0, 3, steps)
-    check("logspace", 0, 5, steps, 2.0, dtype=torch.int64)
+    assert_same("linspace", -3.0, 5.0, steps)
+    assert_same("linspace", 693, 0, steps, dtype=torch.int64)
+    assert_same("linspace", -1.0, 1.0, steps, dtype=torch.float64)
+    assert_same("linspace", 0.0, 1.0, steps, dtype=torch.bfloat16, rtol=1e-2, atol=4e-3)
+    assert_same("linspace", 1 + 2j, -1 - 2j, steps, dtype=torch.complex64)
+    assert_same("logspace", 0, 3, steps)
+    assert_same("logspace", 0, 5, steps, 2.0, dtype=torch.int64)
 
 
 @pytest.mark.parametrize("value", [True, 7, -2.5, 1 + 2j])
 def test_fill_values_decide_the_dtype(value: Any) -> None:
-    check("full", [2, 3], value)
-    check("scalar_tensor", value, dtype=torch.complex64)
-    check("full_like", torch.ones(2, dtype=torch.complex64), value)
-    check("new_full", torch.ones(2, dtype=torch.complex64), [3], value)
+    assert_same("full", [2, 3], value)
+    assert_same("scalar_tensor", value, dtype=torch.complex64)
+    assert_same("full_like", torch.ones(2, dtype=torch.complex64), value)
+    assert_same("new_full", torch.ones(2, dtype=torch.complex64), [3], value)
 
 
 def test_fills_keep_the_dtype_of_their_target() -> None:
     for dtype in (torch.int8, torch.bfloat16, torch.bool):
         target = torch.ones(2, 2).to(dtype)
-        check("fill.Scalar", target, 3)
-        check("fill.Tensor", target, torch.tensor(1.0))
-        check("zero", target)
-        check("zeros_like", target, dtype=torch.float64)
-    check("new_ones", torch.ones(1, dtype=torch.int16), [0, 2])
+        assert_same("fill.Scalar", target, 3)
+        assert_same("fill.Tensor", target, torch.tensor(1.0))
+        assert_same("zero", target)
+        assert_same("zeros_like", target, dtype=torch.float64)
+    assert_same("new_ones", torch.ones(1, dtype=torch.int16), [0, 2])
 
 
 def test_identities_and_triangles() -> None:
-    check("eye", 3)
-    check("eye.m", 2, 4, dtype=torch.bool)
-    check("eye.m", 0, 2)
+    assert_same("eye", 3)
+    assert_same("eye.m", 2, 4, dtype=torch.bool)
+    assert_same("eye.m", 0, 2)
     for offset in (-2, 0, 3):
-        check("tril_indices", 3, 4, offset)
-        check("triu_indices", 4, 2, offset, dtype=torch.int32)
+        assert_same("tril_indices", 3, 4, offset)
+        assert_same("triu_indices", 4, 2, offset, dtype=torch.int32)
 
 
 @pytest.mark.parametrize("dtype", [None, torch.float64, torch.bfloat16])

@@ -10,7 +10,7 @@ import torch
 
 from tpu_lab.lowering.registry import find
 
-from .replay import call, check_opinfo, compare
+from .replay import assert_opinfo, call, compare
 
 ATEN = torch.ops.aten
 ALL = {"_fft_c2c", "_fft_r2c", "_fft_c2r"}
@@ -18,10 +18,10 @@ ALL = {"_fft_c2c", "_fft_r2c", "_fft_c2r"}
 
 @pytest.mark.parametrize("name", ["fft.fft2", "fft.hfftn", "fft.rfftn", "fft.ihfft", "fft.irfft2"])
 def test_opinfo(name: str) -> None:
-    assert check_opinfo(name, (torch.float32, torch.complex64), only=ALL, limit=3)
+    assert assert_opinfo(name, (torch.float32, torch.complex64), only=ALL, limit=3)
 
 
-def check(op: Any, *args: Any) -> None:
+def assert_same(op: Any, *args: Any) -> None:
     name = op.name().removeprefix("aten::")
     found = find(name)
     assert found is not None
@@ -35,19 +35,19 @@ def test_dimensions_lengths_and_normalizations(dims: list[int]) -> None:
     for normalization, flag in itertools.product((0, 1, 2), (True, False)):
         if normalization == 1 and flag:
             continue
-        check(ATEN._fft_r2c.default, real, dims, normalization, flag)
-        check(ATEN._fft_c2c.default, torch.complex(real, real.flip(0)), dims, normalization, flag)
+        assert_same(ATEN._fft_r2c.default, real, dims, normalization, flag)
+        assert_same(ATEN._fft_c2c.default, torch.complex(real, real.flip(0)), dims, normalization, flag)
     n = 2 * (real.shape[dims[-1]] - 1)
     for size in (n, n + 1):
         half = ATEN._fft_r2c.default(
             torch.randn([size if d == dims[-1] else s for d, s in enumerate(real.shape)], generator=generator), dims, 0, True
         )
-        check(ATEN._fft_c2r.default, half, dims, 2, size)
+        assert_same(ATEN._fft_c2r.default, half, dims, 2, size)
 
 
 def test_double_precision_and_empty() -> None:
     generator = torch.Generator().manual_seed(0)
-    check(ATEN._fft_r2c.default, torch.randn(7, generator=generator, dtype=torch.float64), [0], 1, True)
+    assert_same(ATEN._fft_r2c.default, torch.randn(7, generator=generator, dtype=torch.float64), [0], 1, True)
     found = find("_fft_c2c")
     assert found is not None
     assert call(found, ATEN._fft_c2c.default, (torch.zeros(0, 3, dtype=torch.complex64), [1], 0, True), {}).shape == (0, 3)

@@ -40,7 +40,7 @@ def argument(kind: str, name: str, default: Any, dtype: torch.dtype, seed: int, 
     return default
 
 
-def check(name: str, kind: torch.dtype, shapes: tuple[tuple[int, ...], ...] = SHAPES, **given: Any) -> None:
+def assert_same(name: str, kind: torch.dtype, shapes: tuple[tuple[int, ...], ...] = SHAPES, **given: Any) -> None:
     op = operator(name)
     args: list[Any] = []
     named: dict[str, Any] = {}
@@ -67,31 +67,31 @@ def shapes_for(name: str) -> tuple[tuple[int, ...], ...]:
 
 @pytest.mark.parametrize("name", OVERLOADS)
 def test_float32(name: str) -> None:
-    check(name, torch.float32, shapes_for(name))
+    assert_same(name, torch.float32, shapes_for(name))
 
 
 @pytest.mark.parametrize("name", ["add.List", "mul.Tensor", "div.ScalarList", "addcdiv.Scalar", "lerp.Scalar", "sqrt", "norm.Scalar", "mm"])
 def test_bfloat16(name: str) -> None:
-    check(f"_foreach_{name}", torch.bfloat16, shapes_for(f"_foreach_{name}"))
+    assert_same(f"_foreach_{name}", torch.bfloat16, shapes_for(f"_foreach_{name}"))
 
 
 @pytest.mark.parametrize("name", ["add.Scalar", "sub.List", "mul.ScalarList", "div.List", "addcmul.Scalar", "pow.Scalar"])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.complex64])
 def test_integers_and_complex(name: str, dtype: torch.dtype) -> None:
-    check(f"_foreach_{name}", dtype)
+    assert_same(f"_foreach_{name}", dtype)
 
 
 @pytest.mark.parametrize("order", [0, 1, 3, float("inf")])
 def test_norm_orders(order: float) -> None:
-    check("_foreach_norm.Scalar", torch.bfloat16, SHAPES, ord=order, dtype=torch.float32)
+    assert_same("_foreach_norm.Scalar", torch.bfloat16, SHAPES, ord=order, dtype=torch.float32)
 
 
 def test_empty_tensors_and_ranks() -> None:
-    check("_foreach_add.List", torch.float32, ((0, 2), (5,), (1, 1, 2)))
+    assert_same("_foreach_add.List", torch.float32, ((0, 2), (5,), (1, 1, 2)))
 
 
 def test_copy_changes_dtype() -> None:
-    check("_foreach_copy", torch.bfloat16, src=tensors(torch.float32, 7))
+    assert_same("_foreach_copy", torch.bfloat16, src=tensors(torch.float32, 7))
 
 
 def test_every_functional_overload_is_served() -> None:

@@ -14,7 +14,7 @@ from .replay import call, compare
 ATEN = torch.ops.aten
 
 
-def check(op: Any, *args: Any, **named: Any) -> None:
+def assert_same(op: Any, *args: Any, **named: Any) -> None:
     name = op.name().removeprefix("aten::")
     expected = op(*args, **named)
     found = find(name)
@@ -56,14 +56,14 @@ ADAM = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-8}
 def test_adam(name: str, options: dict[str, Any]) -> None:
     given = {"amsgrad": False, "maximize": False, **ADAM, **options}
     params, grads, first, second, largest, steps = state(given.pop("dtype"))
-    check(getattr(ATEN, name).default, params, grads, first, second, largest if given["amsgrad"] else [], steps, lr=0.01, **given)
+    assert_same(getattr(ATEN, name).default, params, grads, first, second, largest if given["amsgrad"] else [], steps, lr=0.01, **given)
 
 
 @pytest.mark.parametrize("name", ["_fused_adam", "_fused_adamw"])
 def test_adam_with_a_tensor_for_the_rate(name: str) -> None:
     params, grads, first, second, _, steps = state(torch.float32)
     options = {"weight_decay": 0.1, "amsgrad": False, "maximize": False, **ADAM}
-    check(getattr(ATEN, name).tensor_lr, params, grads, first, second, [], steps, lr=torch.tensor(0.01), **options)
+    assert_same(getattr(ATEN, name).tensor_lr, params, grads, first, second, [], steps, lr=torch.tensor(0.01), **options)
 
 
 @pytest.mark.parametrize("form", ["default", "tensor_lr"])
@@ -81,7 +81,7 @@ def test_sgd(form: str, options: dict[str, Any]) -> None:
     given = {"maximize": False, "weight_decay": 0.1, **options}
     params, grads, buffers, *_ = state(given.pop("dtype"))
     rate = 0.1 if form == "default" else torch.tensor(0.1)
-    check(getattr(ATEN._fused_sgd, form), params, grads, buffers if given["momentum"] else [], lr=rate, **given)
+    assert_same(getattr(ATEN._fused_sgd, form), params, grads, buffers if given["momentum"] else [], lr=rate, **given)
 
 
 @pytest.mark.parametrize("form", ["default", "tensor_lr"])
@@ -89,7 +89,7 @@ def test_sgd(form: str, options: dict[str, Any]) -> None:
 def test_adagrad(form: str, options: dict[str, Any]) -> None:
     params, grads, _, sums, _, steps = state(torch.float32)
     rate = 0.1 if form == "default" else torch.tensor(0.1)
-    check(getattr(ATEN._fused_adagrad, form), params, grads, sums, steps, lr=rate, lr_decay=0.01, weight_decay=0.1, eps=1e-10, **options)
+    assert_same(getattr(ATEN._fused_adagrad, form), params, grads, sums, steps, lr=rate, lr_decay=0.01, weight_decay=0.1, eps=1e-10, **options)
 
 
 @pytest.mark.parametrize("broken", [None, float("inf"), float("nan")])
@@ -97,14 +97,14 @@ def test_unscale(broken: float | None) -> None:
     grads = values(torch.float32, 0)
     if broken is not None:
         grads[0][1, 2] = broken
-    check(ATEN._amp_foreach_non_finite_check_and_unscale.default, grads, torch.zeros(1), torch.tensor(0.5))
+    assert_same(ATEN._amp_foreach_non_finite_check_and_unscale.default, grads, torch.zeros(1), torch.tensor(0.5))
 
 
 def test_unscale_keeps_an_overflow_found_before() -> None:
-    check(ATEN._amp_foreach_non_finite_check_and_unscale.default, values(torch.float32, 0), torch.ones(1), torch.tensor(1.0))
+    assert_same(ATEN._amp_foreach_non_finite_check_and_unscale.default, values(torch.float32, 0), torch.ones(1), torch.tensor(1.0))
 
 
 @pytest.mark.parametrize(("scale", "tracker", "found"), [(1024.0, 0, 0.0), (1024.0, 1, 0.0), (1024.0, 1, 1.0), (3e38, 1, 0.0)])
 def test_update_scale(scale: float, tracker: int, found: float) -> None:
     count = torch.tensor(tracker, dtype=torch.int32)
-    check(ATEN._amp_update_scale.default, torch.tensor(scale), count, torch.tensor([found]), 2.0, 0.5, 2)
+    assert_same(ATEN._amp_update_scale.default, torch.tensor(scale), count, torch.tensor([found]), 2.0, 0.5, 2)

@@ -13,7 +13,7 @@ from tests.lowering.replay import Replay
 PADDINGS = ["zeros", "border", "reflection"]
 
 
-def check(rank: int, mode: str, padding: str, align_corners: bool, dtype: torch.dtype = torch.float32) -> None:
+def assert_same(rank: int, mode: str, padding: str, align_corners: bool, dtype: torch.dtype = torch.float32) -> None:
     """A third of the places lies outside the image, some far outside."""
     size = (5, 6, 4)[:rank]
     x = torch.randn(2, 3, *size).to(dtype).requires_grad_()
@@ -37,12 +37,12 @@ CASES_2D = [
 
 @pytest.mark.parametrize(("mode", "padding", "align_corners"), CASES_2D)
 def test_2d(mode: str, padding: str, align_corners: bool) -> None:
-    check(2, mode, padding, align_corners)
+    assert_same(2, mode, padding, align_corners)
 
 
 @pytest.mark.parametrize(("mode", "padding"), [("bilinear", "zeros"), ("bilinear", "reflection"), ("nearest", "border")])
 def test_3d(mode: str, padding: str) -> None:
-    check(3, mode, padding, mode == "nearest")
+    assert_same(3, mode, padding, mode == "nearest")
 
 
 def test_places_on_the_border_and_not_a_number() -> None:

@@ -10,7 +10,7 @@ import torch
 from tpu_lab.device.graph.linalg_decompositions import DECOMPOSITIONS
 from tpu_lab.lowering.registry import find
 
-from .replay import call, check_opinfo, compare, to_tensor
+from .replay import assert_opinfo, call, compare, to_tensor
 
 ATEN = torch.ops.aten
 UNIQUE = {
@@ -39,7 +39,7 @@ UNIQUE = {
 @pytest.mark.parametrize("name", UNIQUE)
 def test_opinfo(name: str) -> None:
     grad = name == "linalg.solve"
-    checked = check_opinfo(name, (torch.float32, torch.complex64), only=UNIQUE[name], limit=4, grad=grad, rtol=1e-3, atol=1e-4)
+    checked = assert_opinfo(name, (torch.float32, torch.complex64), only=UNIQUE[name], limit=4, grad=grad, rtol=1e-3, atol=1e-4)
     assert set(checked) == UNIQUE[name]
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.lowering.replay import Replay, check_opinfo
+from tests.lowering.replay import Replay, assert_opinfo
 
 aten = torch.ops.aten
 REDUCTIONS = ["none", "mean", "sum"]
@@ -32,9 +32,9 @@ NO_BFLOAT16 = {"nn.functional.multi_margin_loss", "nn.functional.multilabel_marg
 
 @pytest.mark.parametrize(("name", "overloads", "limit"), OPINFO, ids=[name.rsplit(".", 1)[-1] for name, _, _ in OPINFO])
 def test_opinfo(name: str, overloads: set[str], limit: int) -> None:
-    assert set(check_opinfo(name, (torch.float32,), overloads, limit=limit, rtol=1e-5, atol=1e-5)) == overloads
+    assert set(assert_opinfo(name, (torch.float32,), overloads, limit=limit, rtol=1e-5, atol=1e-5)) == overloads
     if name not in NO_BFLOAT16:
-        assert check_opinfo(name, (torch.bfloat16,), overloads, limit=2, rtol=1.6e-2, atol=1e-2)
+        assert assert_opinfo(name, (torch.bfloat16,), overloads, limit=2, rtol=1.6e-2, atol=1e-2)
 
 
 def replay_backward(overloads: set[str], function: Any, x: torch.Tensor, *args: Any, **kwargs: Any) -> None:

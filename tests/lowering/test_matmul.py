@@ -14,7 +14,7 @@ from tpu_lab.lowering.dtypes import to_jax
 from tpu_lab.lowering.matmul import product
 from tpu_lab.lowering.registry import find
 
-from .replay import call, check_opinfo, compare, to_array, to_tensor
+from .replay import assert_opinfo, call, compare, to_array, to_tensor
 
 ATEN = torch.ops.aten
 NAMES = {
@@ -31,7 +31,7 @@ NAMES = {
 }
 
 
-def check(op: Any, *args: Any, rtol: float | None = None, atol: float | None = None, **named: Any) -> None:
+def assert_same(op: Any, *args: Any, rtol: float | None = None, atol: float | None = None, **named: Any) -> None:
     name = op.name().removeprefix("aten::")
     found = find(name)
     assert found is not None
@@ -41,9 +41,9 @@ def check(op: Any, *args: Any, rtol: float | None = None, atol: float | None = N
 @pytest.mark.parametrize("name", NAMES)
 def test_opinfo(name: str) -> None:
     """The order of a sum is free, so the tolerance is that of sums of terms of size 100."""
-    checked = check_opinfo(name, (torch.float32, torch.complex64, torch.int64), only={NAMES[name]}, limit=3, rtol=1e-5, atol=1e-4)
+    checked = assert_opinfo(name, (torch.float32, torch.complex64, torch.int64), only={NAMES[name]}, limit=3, rtol=1e-5, atol=1e-4)
     atol = 0.5 if name == "addbmm" else 2e-2  # torch rounds addbmm to bfloat16 after every matrix of the batch
-    rounded = check_opinfo(name, (torch.bfloat16,), only={NAMES[name]}, limit=2, rtol=1.6e-2, atol=atol)
+    rounded = assert_opinfo(name, (torch.bfloat16,), only={NAMES[name]}, limit=2, rtol=1.6e-2, atol=atol)
     assert checked.get(NAMES[name], 0) >= 4
     assert rounded.get(NAMES[name], 0) >= 1
 
@@ -51,54 +51,54 @@ def test_opinfo(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
 def test_integers_wrap(dtype: torch.dtype) -> None:
     a, b = torch.arange(35).reshape(5, 7).to(dtype) * 5, torch.arange(42).reshape(7, 6).to(dtype) * 3
-    check(ATEN.mm.default, a, b)
-    check(ATEN.addmm.default, torch.ones(6, dtype=dtype), a, b, beta=3, alpha=2)
+    assert_same(ATEN.mm.default, a, b)
+    assert_same(ATEN.addmm.default, torch.ones(6, dtype=dtype), a, b, beta=3, alpha=2)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.complex128])
 def test_other_dtypes(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)
     a, b = torch.randn(2, 5, 40, generator=generator).to(dtype), torch.randn(2, 40, 3, generator=generator).to(dtype)
-    check(ATEN.bmm.default, a, b, **({"rtol": 2e-2, "atol": 1e-2} if dtype == torch.float16 else {}))
+    assert_same(ATEN.bmm.default, a, b, **({"rtol": 2e-2, "atol": 1e-2} if dtype == torch.float16 else {}))
 
 
 def test_beta_zero_does_not_read_the_bias() -> None:
     nan = torch.full((3, 4), float("nan"))
     a, b = torch.ones(3, 2), torch.ones(2, 4)
-    check(ATEN.addmm.default, nan, a, b, beta=0)
-    check(ATEN.baddbmm.default, nan[None], a[None], b[None], beta=0.0)
-    check(ATEN.addmv.default, nan[0, :3], a, b[:, 0], beta=0)
-    check(ATEN.addr.default, nan, a[:, 0], b[0], beta=0)
-    check(ATEN.addbmm.default, nan, a[None], b[None], beta=0)
+    assert_same(ATEN.addmm.default, nan, a, b, beta=0)
+    assert_same(ATEN.baddbmm.default, nan[None], a[None], b[None], beta=0.0)
+    assert_same(ATEN.addmv.default, nan[0, :3], a, b[:, 0], beta=0)
+    assert_same(ATEN.addr.default, nan, a[:, 0], b[0], beta=0)
+    assert_same(ATEN.addbmm.default, nan, a[None], b[None], beta=0)
 
 
 def test_beta_and_alpha() -> None:
     generator = torch.Generator().manual_seed(0)
     a, b = torch.randn(3, 5, generator=generator), torch.randn(5, 4, generator=generator)
     for dtype in (torch.float32, torch.bfloat16):
-        check(ATEN.addmm.default, torch.arange(4).to(dtype), a.to(dtype), b.to(dtype), beta=0.5, alpha=-2)
-    check(ATEN.addr.default, torch.tensor([[True, False]]), torch.tensor([True]), torch.tensor([False, True]))
-    check(ATEN.addr.default, torch.ones(1, 2), torch.tensor([2]), torch.tensor([3, 4]), beta=2, alpha=3)
+        assert_same(ATEN.addmm.default, torch.arange(4).to(dtype), a.to(dtype), b.to(dtype), beta=0.5, alpha=-2)
+    assert_same(ATEN.addr.default, torch.tensor([[True, False]]), torch.tensor([True]), torch.tensor([False, True]))
+    assert_same(ATEN.addr.default, torch.ones(1, 2), torch.tensor([2]), torch.tensor([3, 4]), beta=2, alpha=3)
 
 
 @pytest.mark.parametrize("use_gelu", [False, True])
 def test_activation(use_gelu: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     args = [torch.randn(s, generator=generator) for s in ((4,), (3, 5), (5, 4))]
-    check(ATEN._addmm_activation.default, *args, use_gelu=use_gelu, rtol=1e-5, atol=1e-6)
+    assert_same(ATEN._addmm_activation.default, *args, use_gelu=use_gelu, rtol=1e-5, atol=1e-6)
 
 
 def test_int_mm() -> None:
     a, b = torch.randint(-128, 128, (17, 24), dtype=torch.int8), torch.randint(-128, 128, (24, 16), dtype=torch.int8)
-    check(ATEN._int_mm.default, a, b)
+    assert_same(ATEN._int_mm.default, a, b)
 
 
 def test_linear() -> None:
     generator = torch.Generator().manual_seed(0)
     for dtype in (torch.float32, torch.bfloat16):
         x, w, b = (torch.randn(s, generator=generator).to(dtype) for s in ((2, 3, 5), (4, 5), (4,)))
-        check(ATEN.linear.default, x, w, b)
-        check(ATEN.linear.default, x[0, 0], w, None)
+        assert_same(ATEN.linear.default, x, w, b)
+        assert_same(ATEN.linear.default, x[0, 0], w, None)
 
 
 def test_out_dtype_keeps_the_accumulated_digits() -> None:
@@ -155,7 +155,7 @@ def test_other_platforms_get_the_plain_product() -> None:
 def test_empty() -> None:
     for m, k, n in ((0, 3, 2), (2, 0, 3), (2, 3, 0)):
         for dtype in (torch.float32, torch.bfloat16):
-            check(ATEN.mm.default, torch.zeros(m, k, dtype=dtype), torch.zeros(k, n, dtype=dtype))
+            assert_same(ATEN.mm.default, torch.zeros(m, k, dtype=dtype), torch.zeros(k, n, dtype=dtype))
 
 
 ENDS = torch.tensor([3, 3, 70, 72], dtype=torch.int32)
@@ -168,10 +168,10 @@ def test_grouped(dtype: torch.dtype) -> None:
     rows, matrices = torch.randn(72, 16, generator=generator).to(dtype), torch.randn(4, 16, 8, generator=generator).to(dtype)
     other = torch.randn(72, 8, generator=generator).to(dtype)
     close = {"rtol": 2e-2, "atol": 2e-2} if dtype != torch.float32 else {"rtol": 1e-4, "atol": 1e-4}
-    check(ATEN._grouped_mm.default, rows, matrices, ENDS, **close)
-    check(ATEN._grouped_mm.default, matrices.mT, rows.mT, ENDS, **close)
-    check(ATEN._grouped_mm.default, rows.mT, other, ENDS, rtol=2e-2, atol=0.1 if dtype != torch.float32 else 1e-4)
-    check(ATEN._grouped_mm.default, matrices.mT, matrices, **close)
+    assert_same(ATEN._grouped_mm.default, rows, matrices, ENDS, **close)
+    assert_same(ATEN._grouped_mm.default, matrices.mT, rows.mT, ENDS, **close)
+    assert_same(ATEN._grouped_mm.default, rows.mT, other, ENDS, rtol=2e-2, atol=0.1 if dtype != torch.float32 else 1e-4)
+    assert_same(ATEN._grouped_mm.default, matrices.mT, matrices, **close)
 
 
 def test_grouped_float64_and_the_form_for_other_platforms() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.lowering.replay import Replay, call, check_opinfo, compare, lowering_of, to_tensor
+from tests.lowering.replay import Replay, assert_opinfo, call, compare, lowering_of, to_tensor
 
 aten = torch.ops.aten
 
@@ -23,7 +23,7 @@ OPINFO: list[tuple[str, set[str], int]] = [
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_opinfo(name: str, overloads: set[str], limit: int, dtype: torch.dtype) -> None:
     rough = (1.6e-2, 1e-2) if dtype == torch.bfloat16 else (1e-5, 1e-4)
-    assert set(check_opinfo(name, (dtype,), overloads, limit=limit, rtol=rough[0], atol=rough[1])) == overloads
+    assert set(assert_opinfo(name, (dtype,), overloads, limit=limit, rtol=rough[0], atol=rough[1])) == overloads
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

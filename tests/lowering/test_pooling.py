@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.lowering.replay import Replay, check_opinfo
+from tests.lowering.replay import Replay, assert_opinfo
 
 aten = torch.ops.aten
 
@@ -34,11 +34,11 @@ OPINFO: list[tuple[str, set[str], int]] = [
 @pytest.mark.parametrize(("name", "overloads", "limit"), OPINFO, ids=[name.rsplit(".", 1)[-1] for name, _, _ in OPINFO])
 def test_opinfo(name: str, overloads: set[str], limit: int) -> None:
     """In bfloat16 torch rounds averages on the way, so they agree only up to a few of its steps."""
-    assert set(check_opinfo(name, (torch.float32,), overloads, limit=limit)) == overloads
+    assert set(assert_opinfo(name, (torch.float32,), overloads, limit=limit)) == overloads
     if name == "nn.functional.avg_pool3d":
         return  # torch has no bfloat16 one on the CPU
     rough = "avg" in name
-    assert set(check_opinfo(name, (torch.bfloat16,), overloads, limit=2, atol=3e-2 if rough else None, rtol=1.6e-2 if rough else None)) == overloads
+    assert set(assert_opinfo(name, (torch.bfloat16,), overloads, limit=2, atol=3e-2 if rough else None, rtol=1.6e-2 if rough else None)) == overloads
 
 
 def replay(overload: str, function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.lowering.direct import check
-from tests.lowering.replay import call, check_opinfo, to_tensor
+from tests.lowering.direct import assert_same
+from tests.lowering.replay import assert_opinfo, call, to_tensor
 from tpu_lab.lowering.registry import find
 
 SAMPLED = {
@@ -38,102 +38,102 @@ ODD = torch.tensor([[1.0, NAN, 3.0, -2.0], [INF, -INF, 0.0, 0.0], [-0.0, 0.0, -0
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_opinfo(name: str) -> None:
-    checked = check_opinfo(name, DTYPES, only=SAMPLED[name], limit=2, grad=False)
+    checked = assert_opinfo(name, DTYPES, only=SAMPLED[name], limit=2, grad=False)
     assert checked.keys() & SAMPLED[name], checked
 
 
 @pytest.mark.parametrize("overload", ["amax", "amin", "sum.dim_IntList", "nansum", "logsumexp", "argmax", "argmin", "any.dim", "max.dim", "min.dim"])
 def test_nan_infinity_and_signed_zero(overload: str) -> None:
     for dim in (0, 1):
-        check(overload, ODD, [dim] if overload in ("amax", "amin", "sum.dim_IntList", "nansum", "logsumexp") else dim, True)
+        assert_same(overload, ODD, [dim] if overload in ("amax", "amin", "sum.dim_IntList", "nansum", "logsumexp") else dim, True)
 
 
 @pytest.mark.parametrize("overload", ["max", "min", "argmax", "argmin", "_aminmax", "sum", "prod", "any", "all", "mean"])
 def test_whole_tensor(overload: str) -> None:
-    check(overload, ODD)
-    check(overload, ODD[3:])
-    check(overload, torch.tensor(2.5))
+    assert_same(overload, ODD)
+    assert_same(overload, ODD[3:])
+    assert_same(overload, torch.tensor(2.5))
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.bool])
 def test_small_integers_do_not_overflow(dtype: torch.dtype) -> None:
     values = torch.tensor([[100, 7, 101], [100, 7, 102]]).to(dtype)
     for overload in ("sum", "prod"):
-        check(overload, values)
-        check(overload, values, dtype=torch.int16)
-        check(overload, values, dtype=torch.float32)
-    check("sum.dim_IntList", values, [1], False, dtype=torch.uint8)
+        assert_same(overload, values)
+        assert_same(overload, values, dtype=torch.int16)
+        assert_same(overload, values, dtype=torch.float32)
+    assert_same("sum.dim_IntList", values, [1], False, dtype=torch.uint8)
 
 
 @pytest.mark.parametrize("dims", [None, [], [0], [-1, 0], [2, 1, 0]])
 def test_dims_none_and_empty_mean_all(dims: list[int] | None) -> None:
     values = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1))
     for keepdim in (False, True):
-        check("sum.dim_IntList", values, dims, keepdim)
-        check("mean.dim", values, dims, keepdim)
-        check("var.correction", values, dims, keepdim=keepdim)
-        check("any.dims", values > 0.5, dims, keepdim)
-        check("linalg_vector_norm", values, 2, dims, keepdim)
-    check("amax", values, dims or [], True)
+        assert_same("sum.dim_IntList", values, dims, keepdim)
+        assert_same("mean.dim", values, dims, keepdim)
+        assert_same("var.correction", values, dims, keepdim=keepdim)
+        assert_same("any.dims", values > 0.5, dims, keepdim)
+        assert_same("linalg_vector_norm", values, 2, dims, keepdim)
+    assert_same("amax", values, dims or [], True)
 
 
 def test_empty_reductions() -> None:
     empty = torch.ones(0, 3)
     for overload, args in (("sum", ()), ("prod", ()), ("mean", ()), ("any", ()), ("all", ()), ("nansum", ())):
-        check(overload, empty, *args)
-    check("mean.dim", empty, [0])
-    check("sum.dim_IntList", empty.to(torch.int8), [1], True)
-    check("logsumexp", empty, [0])
-    check("var.correction", empty, [0])
-    check("linalg_vector_norm", empty, 3.0, [0])
-    check("amax", empty, [1])
-    check("count_nonzero.dim_IntList", empty, [0])
+        assert_same(overload, empty, *args)
+    assert_same("mean.dim", empty, [0])
+    assert_same("sum.dim_IntList", empty.to(torch.int8), [1], True)
+    assert_same("logsumexp", empty, [0])
+    assert_same("var.correction", empty, [0])
+    assert_same("linalg_vector_norm", empty, 3.0, [0])
+    assert_same("amax", empty, [1])
+    assert_same("count_nonzero.dim_IntList", empty, [0])
 
 
 @pytest.mark.parametrize("correction", [None, 0, 1, 1.5, 2, 5])
 def test_variance_corrections(correction: float | None) -> None:
     values = torch.tensor([[1.0, 4.0], [2.0, 2.0]])
     for overload in ("var.correction", "std.correction", "var_mean.correction", "std_mean.correction"):
-        check(overload, values, [1], correction=correction)
-    check("var_mean.correction", torch.tensor([1 + 2j, 3 - 1j]), correction=correction)
+        assert_same(overload, values, [1], correction=correction)
+    assert_same("var_mean.correction", torch.tensor([1 + 2j, 3 - 1j]), correction=correction)
 
 
 def test_variance_far_from_zero() -> None:
     values = 1e4 + torch.randn(1000, generator=torch.Generator().manual_seed(2))
-    check("var.correction", values, rtol=1e-4)
+    assert_same("var.correction", values, rtol=1e-4)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3, 0.5, -1, INF, -INF])
 def test_norm_orders(order: float) -> None:
-    check("linalg_vector_norm", torch.tensor([[3.0, -4.0, 0.5], [1.0, -1.0, 2.0]]), order, [1])
-    check("linalg_vector_norm", torch.tensor([3 + 4j, 1j]), order)
-    check("linalg_vector_norm", torch.tensor([3.0, -4.0]).bfloat16(), order, dtype=torch.float32)
-    check("linalg_vector_norm", torch.tensor([1.0, NAN]), order)
+    assert_same("linalg_vector_norm", torch.tensor([[3.0, -4.0, 0.5], [1.0, -1.0, 2.0]]), order, [1])
+    assert_same("linalg_vector_norm", torch.tensor([3 + 4j, 1j]), order)
+    assert_same("linalg_vector_norm", torch.tensor([3.0, -4.0]).bfloat16(), order, dtype=torch.float32)
+    assert_same("linalg_vector_norm", torch.tensor([1.0, NAN]), order)
 
 
 def test_norm_overloads() -> None:
     values = torch.tensor([[3.0, -4.0], [1.0, 2.0]])
-    check("norm.Scalar", values, 1)
-    check("norm.ScalarOpt_dim", values, None, [0], True)
-    check("norm.ScalarOpt_dtype", values.bfloat16(), 2, dtype=torch.float32)
-    check("norm.ScalarOpt_dim_dtype", values.bfloat16(), 3, [1], False, dtype=torch.float32)
+    assert_same("norm.Scalar", values, 1)
+    assert_same("norm.ScalarOpt_dim", values, None, [0], True)
+    assert_same("norm.ScalarOpt_dtype", values.bfloat16(), 2, dtype=torch.float32)
+    assert_same("norm.ScalarOpt_dim_dtype", values.bfloat16(), 3, [1], False, dtype=torch.float32)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool, torch.float16, torch.float64])
 def test_first_of_equal_elements(dtype: torch.dtype) -> None:
     values = torch.tensor([[1, 0, 1, 0], [0, 0, 0, 0]]).to(dtype)
     for dim in (0, 1, -1):
-        check("max.dim", values, dim)
-        check("min.dim", values, dim, True)
+        assert_same("max.dim", values, dim)
+        assert_same("min.dim", values, dim, True)
     if dtype != torch.bool:
-        check("argmax", values)
-        check("argmin", values, None, True)
+        assert_same("argmax", values)
+        assert_same("argmin", values, None, True)
 
 
 def test_positions_of_scalars_and_nothing() -> None:
-    check("max.dim", torch.tensor(3.0), 0)
-    check("argmin", torch.tensor(3), 0, True)
-    check("min.dim", torch.ones(0, 2), 1)
+    assert_same("max.dim", torch.tensor(3.0), 0)
+    assert_same("argmin", torch.tensor(3), 0, True)
+    assert_same("min.dim", torch.ones(0, 2), 1)
 
 
 def test_long_float_sum_keeps_its_digits() -> None:
@@ -144,7 +144,7 @@ def test_long_float_sum_keeps_its_digits() -> None:
 
 
 def test_bfloat16_sums_in_float32() -> None:
-    check("sum", torch.full((4000,), 0.25, dtype=torch.bfloat16))
+    assert_same("sum", torch.full((4000,), 0.25, dtype=torch.bfloat16))
 
 
 @pytest.mark.parametrize("n", [3, 7, 49, 99, 1000])
@@ -152,11 +152,11 @@ def test_means_are_divisions(n: int) -> None:
     """XLA would multiply by the rounded reciprocal of a constant."""
     for dtype in (torch.float32, torch.float64):
         sevens = torch.full((n,), 7.0, dtype=dtype)
-        check("mean", sevens, rtol=0.0, atol=0.0)
-        check("var_mean.correction", sevens * torch.arange(n), correction=1)
+        assert_same("mean", sevens, rtol=0.0, atol=0.0)
+        assert_same("var_mean.correction", sevens * torch.arange(n), correction=1)
 
 
 def test_truth_helpers() -> None:
-    check("_is_all_true", torch.tensor([True, False]))
-    check("_is_any_true", torch.tensor([True, False]))
-    check("_aminmax.dim", ODD[2:], 1, True)
+    assert_same("_is_all_true", torch.tensor([True, False]))
+    assert_same("_is_any_true", torch.tensor([True, False]))
+    assert_same("_aminmax.dim", ODD[2:], 1, True)

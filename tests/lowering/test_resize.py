@@ -29,7 +29,7 @@ MODES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def check(overload: str, x: torch.Tensor, **how: Any) -> None:
+def assert_same(overload: str, x: torch.Tensor, **how: Any) -> None:
     """Forward and backward of `interpolate`, replayed."""
     x = x.requires_grad_(x.is_floating_point())
     tolerance = (1.6e-2, 3e-2) if x.dtype == torch.bfloat16 else (None, None)  # torch rounds to bfloat16 on the way
@@ -56,38 +56,38 @@ def sizes(overload: str) -> list[tuple[int, ...]]:
 def test_sizes(overload: str) -> None:
     for i, size in enumerate(sizes(overload)):
         dtype = torch.bfloat16 if i == 0 and "_aa" not in overload else torch.float32
-        check(overload, torch.randn(2, 3, *spatial(overload)).to(dtype), size=size)
+        assert_same(overload, torch.randn(2, 3, *spatial(overload)).to(dtype), size=size)
 
 
 @pytest.mark.parametrize("overload", MODES)
 def test_scale_factor_overrides_the_ratio_of_sizes(overload: str) -> None:
     x = torch.randn(2, 3, *spatial(overload))
-    check(overload, x, scale_factor=1.7, recompute_scale_factor=False)
+    assert_same(overload, x, scale_factor=1.7, recompute_scale_factor=False)
 
 
 @pytest.mark.parametrize("overload", [name for name, (mode, _) in MODES.items() if "linear" in mode or "cubic" in mode])
 def test_align_corners(overload: str) -> None:
     x = torch.randn(2, 3, *spatial(overload))
     for size in (sizes(overload)[0], sizes(overload)[2]):
-        check(overload, x, size=size, align_corners=True)
+        assert_same(overload, x, size=size, align_corners=True)
 
 
 @pytest.mark.parametrize("overload", ["upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bicubic2d_aa"])
 def test_float64(overload: str) -> None:
-    check(overload, torch.randn(1, 2, 9, 10, dtype=torch.float64), size=(13, 4))
+    assert_same(overload, torch.randn(1, 2, 9, 10, dtype=torch.float64), size=(13, 4))
 
 
 @pytest.mark.parametrize(("overload", "out"), list(itertools.product(["upsample_nearest1d", "_upsample_nearest_exact1d"], [30, 37, 61, 100])))
 def test_nearest_picks_the_element_float32_rounding_gives(overload: str, out: int) -> None:
-    check(overload, torch.arange(49.0).reshape(1, 1, 49), size=(out,))
+    assert_same(overload, torch.arange(49.0).reshape(1, 1, 49), size=(out,))
 
 
 def test_nearest_bytes() -> None:
-    check("upsample_nearest2d", torch.randint(0, 255, (1, 2, 5, 6), dtype=torch.uint8), size=(8, 9))
+    assert_same("upsample_nearest2d", torch.randint(0, 255, (1, 2, 5, 6), dtype=torch.uint8), size=(8, 9))
 
 
 def test_strong_upscaling_of_one_element() -> None:
-    check("upsample_bilinear2d", torch.randn(1, 1, 1, 2), size=(20, 21))
+    assert_same("upsample_bilinear2d", torch.randn(1, 1, 1, 2), size=(20, 21))
 
 
 def test_infinity_stays_where_it_is_seen() -> None:

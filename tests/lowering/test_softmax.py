@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from tests.lowering.direct import check
-from tests.lowering.replay import check_opinfo
+from tests.lowering.direct import assert_same
+from tests.lowering.replay import assert_opinfo
 
 SAMPLED = {
     "softmax": {"_softmax", "_softmax_backward_data"},
@@ -20,7 +20,7 @@ SAMPLED = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_opinfo(name: str, dtype: torch.dtype) -> None:
     loose = 2e-2 if dtype == torch.bfloat16 else None  # torch rounds the parts of bfloat16's log-softmax, here only the result is rounded
-    checked = check_opinfo(name, (dtype,), only=SAMPLED[name], limit=3, rtol=loose, atol=loose)
+    checked = assert_opinfo(name, (dtype,), only=SAMPLED[name], limit=3, rtol=loose, atol=loose)
     assert checked.keys() == SAMPLED[name]
 
 
@@ -28,18 +28,18 @@ def test_opinfo(name: str, dtype: torch.dtype) -> None:
 def test_extreme_rows(overload: str) -> None:
     rows = torch.tensor([[1e4, 0.0, -1e4], [-math.inf, -math.inf, -math.inf], [math.inf, 0.0, 1.0], [math.nan, 0.0, 1.0], [-math.inf, 2.0, 2.0]])
     for dim in (0, 1, -1):
-        check(overload, rows, dim, False)
-    check(overload, torch.tensor(3.0), 0, False)
-    check(overload, torch.ones(2, 0), 0, False)
+        assert_same(overload, rows, dim, False)
+    assert_same(overload, torch.tensor(3.0), 0, False)
+    assert_same(overload, torch.ones(2, 0), 0, False)
 
 
 def test_safe_softmax_of_fully_masked_rows() -> None:
     rows = torch.tensor([[-math.inf, -math.inf], [-math.inf, 1.0], [0.0, 1.0]])
-    check("_safe_softmax", rows, -1)
-    check("_safe_softmax", rows.bfloat16(), 1, torch.float32)
+    assert_same("_safe_softmax", rows, -1)
+    assert_same("_safe_softmax", rows.bfloat16(), 1, torch.float32)
 
 
 def test_gradient_in_another_dtype() -> None:
     out = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).softmax(1)
-    check("_softmax_backward_data", torch.ones(3, 4), out, 1, torch.float32)
-    check("_log_softmax_backward_data", torch.ones(3, 4), out.log(), -1, torch.float32)
+    assert_same("_softmax_backward_data", torch.ones(3, 4), out, 1, torch.float32)
+    assert_same("_log_softmax_backward_data", torch.ones(3, 4), out.log(), -1, torch.float32)

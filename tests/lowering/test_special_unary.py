@@ -10,8 +10,8 @@ import mpmath
 import pytest
 import torch
 
-from tests.lowering.direct import check, floats
-from tests.lowering.replay import call, check_opinfo, to_tensor
+from tests.lowering.direct import assert_same, floats
+from tests.lowering.replay import assert_opinfo, call, to_tensor
 from tpu_lab.lowering.registry import find
 
 _SPECIAL = """airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 entr erfcx i0e i1 i1e log_ndtr modified_bessel_i0 modified_bessel_i1 modified_bessel_k0
@@ -48,13 +48,13 @@ MPMATH: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", SAMPLED)
 def test_opinfo_samples(name: str) -> None:
     only = SAMPLED[name]
-    checked = check_opinfo(name, (torch.float32,), only=only, limit=1, rtol=1e-4, atol=2e-5)
+    checked = assert_opinfo(name, (torch.float32,), only=only, limit=1, rtol=1e-4, atol=2e-5)
     assert set(checked) == only
 
 
 @pytest.mark.parametrize("overload", _EDGES.split())
 def test_edge_values(overload: str) -> None:
-    check(overload, floats(torch.float32), rtol=1e-5)
+    assert_same(overload, floats(torch.float32), rtol=1e-5)
 
 
 @pytest.mark.parametrize("overload", MPMATH)
@@ -71,14 +71,14 @@ def test_digits_of_float64(overload: str) -> None:
 @pytest.mark.parametrize("overload", [name for name in MPMATH if "erfcx" not in name])
 def test_bessel_at_the_ends(overload: str) -> None:
     x = torch.tensor([0.0, math.inf, math.nan] + ([] if "k" in overload.split("_")[-1] else [1000.0]))
-    check(overload, x, atol=1e-5)
-    check(overload, torch.tensor([-1.0, -3.0, 1.0, 3.0]), atol=1e-4 if "airy" in overload else 1e-5)
+    assert_same(overload, x, atol=1e-5)
+    assert_same(overload, torch.tensor([-1.0, -3.0, 1.0, 3.0]), atol=1e-4 if "airy" in overload else 1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_polygamma_on_both_sides(n: int) -> None:
     x = torch.tensor([0.3, 1.0, 2.5, 30.0, 1e4, -0.4, -1.3, -2.7, -8.2, math.nan], dtype=torch.float64)
-    check("polygamma", n, x, rtol=1e-9)
+    assert_same("polygamma", n, x, rtol=1e-9)
     found = find("polygamma")
     assert found is not None
     poles = to_tensor(call(found, torch.ops.aten.polygamma.default, (n, torch.tensor([0.0, -1.0, -2.0])), {}), torch.float32)
@@ -88,24 +88,24 @@ def test_polygamma_on_both_sides(n: int) -> None:
 def test_gamma_functions_of_two_variables() -> None:
     values = torch.tensor([0.0, 0.1, 0.5, 1.0, 2.0, 10.0, 100.0, -1.0])
     for overload in ("igamma", "igammac", "special_zeta"):
-        check(overload, values[:, None], values, rtol=1e-4)
-    check("special_zeta.self_scalar", 2.5, values[1:-1], rtol=1e-5)
-    check("special_zeta.other_scalar", values, 3, rtol=1e-5)
+        assert_same(overload, values[:, None], values, rtol=1e-4)
+    assert_same("special_zeta.self_scalar", 2.5, values[1:-1], rtol=1e-5)
+    assert_same("special_zeta.other_scalar", values, 3, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_orthogonal_polynomials(name: str) -> None:
     x = torch.tensor([-2.5, -1.0, -0.9, 0.0, 0.2, 0.5, 0.99, 1.0, 1.3, math.nan])
     n = torch.tensor([-1.0, 0.0, 1.0, 2.0, 3.0, 6.0, 7.0, 9.0, 12.0, 2.7, 140.0])
-    check(f"special_{name}", x[:, None], n, rtol=1e-4, atol=2e-4)
-    check(f"special_{name}.n_scalar", x[:-1], 4, rtol=1e-5)
-    check(f"special_{name}.x_scalar", 0.3, n[:-1], rtol=1e-4)
+    assert_same(f"special_{name}", x[:, None], n, rtol=1e-4, atol=2e-4)
+    assert_same(f"special_{name}.n_scalar", x[:-1], 4, rtol=1e-5)
+    assert_same(f"special_{name}.x_scalar", 0.3, n[:-1], rtol=1e-4)
 
 
 @pytest.mark.parametrize("overload", ["erf", "lgamma", "special_bessel_j0", "special_entr"])
 def test_integers_become_floats(overload: str) -> None:
-    check(overload, torch.tensor([1, 2, 3, 10]), rtol=1e-5)
+    assert_same(overload, torch.tensor([1, 2, 3, 10]), rtol=1e-5)
 
 
 def test_polynomials_take_integers() -> None:
-    check("special_legendre_polynomial_p", torch.tensor([2, 0, -1]), torch.tensor([0, 1, 5]))
+    assert_same("special_legendre_polynomial_p", torch.tensor([2, 0, -1]), torch.tensor([0, 1, 5]))

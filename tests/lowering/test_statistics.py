@@ -8,13 +8,13 @@ import torch
 
 from tpu_lab.lowering.registry import find
 
-from .replay import call, check_opinfo, compare
+from .replay import assert_opinfo, call, compare
 
 HISTC = torch.ops.aten.histc.default
 
 
 def test_opinfo() -> None:
-    assert check_opinfo("histc", (torch.float32,), only={"histc"}, limit=8)["histc"] == 8
+    assert assert_opinfo("histc", (torch.float32,), only={"histc"}, limit=8)["histc"] == 8
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def written_one_by_one(n: int, size: tuple[int, ...], stride: tuple[int, ...], o
     return storage
 
 
-def check(n: int, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> None:
+def assert_same(n: int, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> None:
     value = np.arange(1, math.prod(size) + 1, dtype=np.int32).reshape(size)
     read, written = every_way(n, size, stride, offset, value)
     expected = torch.as_strided(-torch.arange(1, n + 1, dtype=torch.int32), size, stride, offset).numpy()
@@ -117,7 +117,7 @@ VIEWS: dict[str, Callable[[], torch.Tensor]] = {
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_explicit_views(name: str) -> None:
-    check(*geometry(VIEWS[name]()))
+    assert_same(*geometry(VIEWS[name]()))
 
 
 GATHERED = {"many windows", "many windows of rows"}
@@ -209,7 +209,7 @@ def geometries(draw: st.DrawFn) -> Geometry:
 @given(geometries())
 @example((10, (2, 2), (5, 4), 0))
 def test_any_geometry(drawn: Geometry) -> None:
-    check(*drawn)
+    assert_same(*drawn)
 
 
 @st.composite
@@ -248,7 +248,7 @@ def chains(draw: st.DrawFn) -> torch.Tensor:
 @FEW
 @given(chains())
 def test_chains_of_views(view: torch.Tensor) -> None:
-    check(*geometry(view))
+    assert_same(*geometry(view))
 
 
 @FEW

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.lowering.direct import check, floats, integers
-from tests.lowering.replay import call, check_opinfo
+from tests.lowering.direct import assert_same, floats, integers
+from tests.lowering.replay import assert_opinfo, call
 from tpu_lab.lowering.registry import find
 
 _FLOATING = """acos acosh asin asinh atan atanh cos cosh deg2rad exp exp2 expm1 log log10 log1p log2 logit rad2deg reciprocal rsqrt sigmoid sin sinc
@@ -28,27 +28,27 @@ SAMPLED = {name: {name} for name in (*FLOATING, *ANY_REAL, "frac")} | {
 @pytest.mark.parametrize("name", SAMPLED)
 def test_opinfo_samples(name: str) -> None:
     only = SAMPLED[name]
-    checked = check_opinfo(name, (torch.float32, torch.complex64, torch.bool), only=only, limit=1 if len(only) == 1 else 6)
+    checked = assert_opinfo(name, (torch.float32, torch.complex64, torch.bool), only=only, limit=1 if len(only) == 1 else 6)
     assert set(checked) == only
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("overload", [*FLOATING, *ANY_REAL, "frac", "frexp.Tensor"])
 def test_edge_values(overload: str, dtype: torch.dtype) -> None:
-    check(overload, floats(dtype))
+    assert_same(overload, floats(dtype))
 
 
 @pytest.mark.parametrize("overload", FLOATING)
 def test_integers_become_floats(overload: str) -> None:
-    check(overload, torch.tensor([-2, -1, 0, 1, 2, 10]))
+    assert_same(overload, torch.tensor([-2, -1, 0, 1, 2, 10]))
 
 
 @pytest.mark.parametrize("overload", ANY_REAL)
 def test_integers_stay_integers(overload: str) -> None:
-    check(overload, integers(torch.int64))
+    assert_same(overload, integers(torch.int64))
     if overload in ("abs", "neg", "sgn"):
-        check(overload, integers(torch.int8))
-        check(overload, integers(torch.uint8))
+        assert_same(overload, integers(torch.int8))
+        assert_same(overload, integers(torch.uint8))
 
 
 @pytest.mark.parametrize("overload", ["neg", "trunc", "ceil", "round", "sgn", "abs"])
@@ -64,28 +64,28 @@ def test_sign_of_zero(overload: str) -> None:
 @pytest.mark.parametrize("decimals", [0, 1, 3, -1, -2])
 def test_round_decimals_is_exact(decimals: int) -> None:
     x = torch.cat([torch.arange(-50, 50) / 8, torch.tensor([0.3, 0.7, 12345.678, -25.0, 35.0, 1e20, math.nan])])
-    check("round.decimals", x, decimals=decimals, atol=0)
+    assert_same("round.decimals", x, decimals=decimals, atol=0)
 
 
 def test_exp2_and_log2_are_exact_at_powers_of_two() -> None:
     exponent = torch.arange(-126, 128, dtype=torch.float32)
-    check("exp2", exponent, atol=0)
+    assert_same("exp2", exponent, atol=0)
     for dtype in (torch.float32, torch.float64):
-        check("log2", torch.exp2(exponent.double()).to(dtype), atol=0)
+        assert_same("log2", torch.exp2(exponent.double()).to(dtype), atol=0)
 
 
 def test_nan_to_num_replacements() -> None:
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
-        check("nan_to_num", floats(dtype), 1.5, 2.5, -3.5, atol=0)
-        check("nan_to_num", floats(dtype), atol=0)
-    check("nan_to_num", torch.complex(floats(torch.float32), floats(torch.float32).flip(0)), 1.0, None, 7.0)
+        assert_same("nan_to_num", floats(dtype), 1.5, 2.5, -3.5, atol=0)
+        assert_same("nan_to_num", floats(dtype), atol=0)
+    assert_same("nan_to_num", torch.complex(floats(torch.float32), floats(torch.float32).flip(0)), 1.0, None, 7.0)
 
 
 @pytest.mark.parametrize("eps", [None, 0.1, -1.0])
 def test_logit_limits(eps: float | None) -> None:
     x = torch.tensor([-0.5, 0.0, 0.05, 0.3, 0.5, 0.95, 1.0, 1.5, math.nan])
-    check("logit", x, eps)
-    check("logit_backward", torch.full_like(x, 1.5), x, eps)
+    assert_same("logit", x, eps)
+    assert_same("logit_backward", torch.full_like(x, 1.5), x, eps)
 
 
 @pytest.mark.parametrize("name", ["sin", "cos"])

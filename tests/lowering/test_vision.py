@@ -8,14 +8,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.lowering.replay import Replay, check_opinfo
+from tests.lowering.replay import Replay, assert_opinfo
 
 aten = torch.ops.aten
 FLOATS = (torch.float32, torch.bfloat16)
 
 
 def test_unfold_opinfo() -> None:
-    assert set(check_opinfo("nn.functional.unfold", FLOATS, {"im2col", "col2im"}, limit=5)) == {"im2col", "col2im"}
+    assert set(assert_opinfo("nn.functional.unfold", FLOATS, {"im2col", "col2im"}, limit=5)) == {"im2col", "col2im"}
 
 
 def test_fold_of_one_image_and_its_gradient() -> None:

@@ -78,7 +78,7 @@ class Compiled:
         return run
 
 
-def check_training(function: Callable[..., Any], inputs: Sequence[Any], parameters: Sequence[torch.Tensor] = (), **tolerance: float) -> Compiled:
+def assert_training(function: Callable[..., Any], inputs: Sequence[Any], parameters: Sequence[torch.Tensor] = (), **tolerance: float) -> Compiled:
     """Runs `function(*inputs)` and the backward pass of its (summed) result both ways and compares results and gradients.
 
     `parameters` are tensors that `function` closes over. Returns the backend with the graphs it saw.

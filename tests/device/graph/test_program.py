@@ -19,7 +19,7 @@ def fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def check(function: Callable[[Any, str], Any], target: Callable[..., Any], dynamic: bool | None = None) -> None:
+def assert_same(function: Callable[[Any, str], Any], target: Callable[..., Any], dynamic: bool | None = None) -> None:
     """`function` uses a callable on the tensors of a device; compiled there it has to give what the plain one gives on the CPU."""
     expected = function(target, "cpu")
     torch.testing.assert_close(function(torch.compile(target, backend="tpu", dynamic=dynamic), "tpu"), expected, check_device=False)
@@ -36,7 +36,7 @@ def test_outputs_that_are_views_of_one_another_share_memory() -> None:
         turned[2].mul_(10)
         return [y, row, turned, other]
 
-    check(use, target)
+    assert_same(use, target)
 
 
 def test_views_among_outputs_share_memory_with_sizes_that_change() -> None:
@@ -54,7 +54,7 @@ def test_views_among_outputs_share_memory_with_sizes_that_change() -> None:
             found += [y, row, turned, part, other, [t.stride() for t in (y, row, turned, part, other)]]
         return found
 
-    check(use, target, dynamic=True)
+    assert_same(use, target, dynamic=True)
 
 
 def test_results_keep_their_memory_layout_with_sizes_that_change() -> None:
@@ -62,7 +62,7 @@ def test_results_keep_their_memory_layout_with_sizes_that_change() -> None:
         results = [f(torch.ones(size, 4, device=device)) for size in (3, 5)]
         return [*results, [r.stride() for r in results]]
 
-    check(use, lambda x: x.t().contiguous().t() * 2, dynamic=True)
+    assert_same(use, lambda x: x.t().contiguous().t() * 2, dynamic=True)
 
 
 def test_views_of_a_tensor_that_is_no_output_share_memory() -> None:
@@ -71,7 +71,7 @@ def test_views_of_a_tensor_that_is_no_output_share_memory() -> None:
         parts[0][:, 1].zero_()
         return list(parts)
 
-    check(use, lambda x: (x + 1).view(2, 3).split(2, 1))
+    assert_same(use, lambda x: (x + 1).view(2, 3).split(2, 1))
 
 
 def test_an_input_shifted_within_itself() -> None:
@@ -83,7 +83,7 @@ def test_an_input_shifted_within_itself() -> None:
         x = torch.arange(4.0, device=device)
         return [f(x), x]
 
-    check(use, target)
+    assert_same(use, target)
 
 
 def test_inputs_that_overlap_and_one_is_written() -> None:
@@ -95,7 +95,7 @@ def test_inputs_that_overlap_and_one_is_written() -> None:
         x = torch.ones(4, device=device)
         return [f(x[:3], x[1:]), f(x[:2], x[2:]), x]
 
-    check(use, target)
+    assert_same(use, target)
 
 
 def test_a_size_among_the_outputs_stays_a_number() -> None:
@@ -108,7 +108,7 @@ def test_a_size_among_the_outputs_stays_a_number() -> None:
         assert all(type(size) is int for _, size in results)
         return [list(r) for r in results]
 
-    check(use, target)
+    assert_same(use, target)
 
 
 def test_dynamo_keeps_out_of_quick_kernels() -> None:

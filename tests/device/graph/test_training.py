@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tests.device.graph.cpu_backend import check_training
+from tests.device.graph.cpu_backend import assert_training
 
 CLOSE = {"rtol": 2e-4, "atol": 2e-5}
 
@@ -27,21 +27,21 @@ def leaf(*shape: int) -> torch.Tensor:
 
 def test_mlp() -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
-    backend = check_training(lambda x: model(x), [leaf(5, 8)], list(model.parameters()), **CLOSE)
+    backend = assert_training(lambda x: model(x), [leaf(5, 8)], list(model.parameters()), **CLOSE)
     assert len(backend.graphs) == 2
 
 
 def test_mlp_with_cross_entropy() -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
     labels = torch.tensor([0, 3, 1, -100, 2])
-    check_training(lambda x, y: functional.cross_entropy(model(x), y), [leaf(5, 8), labels], list(model.parameters()), **CLOSE)
+    assert_training(lambda x, y: functional.cross_entropy(model(x), y), [leaf(5, 8), labels], list(model.parameters()), **CLOSE)
 
 
 def test_convolution_and_batch_norm() -> None:
     model = nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     )
-    check_training(lambda x: model(x), [leaf(2, 3, 8, 8)], list(model.parameters()), **CLOSE)
+    assert_training(lambda x: model(x), [leaf(2, 3, 8, 8)], list(model.parameters()), **CLOSE)
 
 
 def test_running_statistics_are_written() -> None:
@@ -64,12 +64,12 @@ def test_transformer_block(causal: bool) -> None:
         return block(x, src_mask=mask, is_causal=causal)
 
     with sdpa_kernel(SDPBackend.MATH):
-        check_training(run, [leaf(2, 6, 16)], list(block.parameters()), **CLOSE)
+        assert_training(run, [leaf(2, 6, 16)], list(block.parameters()), **CLOSE)
 
 
 def test_lstm_cell() -> None:
     cell = nn.LSTMCell(6, 8)
-    check_training(lambda x, h, c: cell(x, (h, c)), [leaf(3, 6), leaf(3, 8), leaf(3, 8)], list(cell.parameters()), **CLOSE)
+    assert_training(lambda x, h, c: cell(x, (h, c)), [leaf(3, 6), leaf(3, 8), leaf(3, 8)], list(cell.parameters()), **CLOSE)
 
 
 def test_lstm_over_time() -> None:
@@ -83,13 +83,13 @@ def test_lstm_over_time() -> None:
             steps.append(head(h))
         return torch.stack(steps, 1)
 
-    check_training(run, [leaf(2, 3, 4)], [*cell.parameters(), *head.parameters()], **CLOSE)
+    assert_training(run, [leaf(2, 3, 4)], [*cell.parameters(), *head.parameters()], **CLOSE)
 
 
 def test_embedding_and_layer_norm() -> None:
     table, norm = nn.Embedding(10, 8, padding_idx=0), nn.LayerNorm(8)
     ids = torch.tensor([[1, 0, 9], [2, 2, 3]])
-    check_training(lambda i: norm(table(i)).mean(1), [ids], [*table.parameters(), *norm.parameters()], **CLOSE)
+    assert_training(lambda i: norm(table(i)).mean(1), [ids], [*table.parameters(), *norm.parameters()], **CLOSE)
 
 
 def test_optimizer_step() -> None:
