@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tpu_lab import cli
-from tpu_lab.record import Program
+from tpu_lab.record import Program, program_codec
 from tpu_lab.record.program import PREDICTED
 from tpu_lab.xla import cache_folder, executable_store, program_store, target_compile
 
@@ -63,7 +63,7 @@ def test_the_cache_is_told_and_cleared(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("TPU_LAB_CACHE_DIR", str(tmp_path))
     cache_folder.opened("executables")
     executable_store.save(executable_store.key(b"one"), bytes(10), 1.0)
-    assert program_store.save("two", Program())
+    assert program_store.save("two", program_codec.pack(Program()))
     assert cli.main(["cache", "info"]) == 0
     text = capsys.readouterr().out
     assert str(tmp_path) in text and "executables       1 files" in text and "programs          1 files" in text and "2 GiB" in text

@@ -54,6 +54,16 @@ def test_create_empty_tensor_says_no_bytes() -> None:
     assert torch.UntypedStorage.nbytes(made.untyped_storage()) == 0
 
 
+def test_fake_tensors_have_no_values() -> None:
+    with internals.fake_mode():
+        x = torch.ones(3, device="tpu")
+        assert internals.is_fake(x) and x.device == torch.device("tpu:0")
+        for ask in (lambda: x.sum().item(), lambda: x.nonzero()):
+            with pytest.raises(internals.needs_values()):
+                ask()
+    assert not internals.is_fake(torch.ones(3))
+
+
 def test_generator_is_the_c_class() -> None:
     assert type(torch.default_generator) is internals.Generator
 

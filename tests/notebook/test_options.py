@@ -74,7 +74,7 @@ def test_a_wrong_option_is_one_line(notebook: Notebook, line: str, parts: tuple[
 
 
 WRONG_COMMANDS = {
-    "fly": ("'fly'", "status, mode, target, runs, compare, report, doctor, reset or help"),
+    "fly": ("'fly'", "status, mode, target, runs, compare, report, coverage, doctor, reset or help"),
     "eager": ("'eager'", "%%tpu eager"),
     "status now": ("'now'", "nothing after it"),
     "mode eager fuse": ("'fuse'", "at most one mode"),

@@ -75,7 +75,7 @@ class TpuMagics:
             raise
 
     def command(self, line: str) -> None:
-        """%tpu status | mode [MODE] | target [NAMES] | runs | compare RUN RUN … | report FILE | doctor | reset | help"""
+        """%tpu status | mode [MODE] | target [NAMES] | runs | compare RUN RUN … | report FILE | coverage [WORDS] | doctor | reset | help"""
         try:
             self.commands.run(parse_command(line))
         except TpuLabError as error:

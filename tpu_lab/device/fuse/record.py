@@ -53,6 +53,7 @@ def run_single(plan: Plan, entry: Entry, buffers: Sequence[Buffer], inputs: list
                     if trace.work < governor.rules.launch and node.depth < current.limit:
                         return promise_single(trace, node, node.single, inputs)
                     trace.work -= entry.work
+                return run(plan, entry, buffers, inputs, ())[0]  # in the lock: what was captured belongs to a call of this trace
     return run(plan, entry, buffers, inputs, ())[0]
 
 
