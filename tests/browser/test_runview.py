@@ -132,7 +132,7 @@ def test_memory_shows_the_peak_and_shares_the_selection(notebook: Notebook) -> N
     view.get_by_role("button", name="Module").click()
     expect(view.locator(".tl-Peak tbody tr").filter(has_text="Block.attn")).to_contain_text("268")
     page.set_viewport_size({"width": 700, "height": 900})
-    assert view.locator(".tl-Chart-svg").bounding_box()["width"] <= 700  # type: ignore[index]
+    page.wait_for_function("() => { const c = document.querySelector('.tl-Chart-svg'); return c && c.getBoundingClientRect().width <= 700; }")
 
 
 def test_keys_act_in_the_view_and_not_in_the_notebook(notebook: Notebook) -> None:
