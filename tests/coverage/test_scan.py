@@ -304,3 +304,18 @@ def test_json_html_and_text() -> None:
     assert "aten.smooth_l1_loss" in page and "<script" not in page and "http" not in page.replace("http-equiv", "")
     bundle = found._repr_mimebundle_()
     assert "TorchTPU 0.2.0 lacks aten.erfc" in bundle["text/plain"] and "aten.erfc" in bundle["text/html"]
+
+
+def test_breaks_are_inferred_where_dynamo_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * x.sum().item()
+
+    (met,) = tpu_lab.scan(function, torch.ones(3)).breaks
+    assert not met.inferred
+
+    def fails(*_: object, **__: object) -> None:
+        raise AssertionError("inside Dynamo")
+
+    monkeypatch.setattr(torch, "compile", fails)
+    (told,) = tpu_lab.scan(function, torch.ones(3)).breaks
+    assert told.inferred and told.line == met.line

@@ -15,7 +15,7 @@ from tpu_lab.device.plan import plan_for
 aten = torch.ops.aten
 
 
-def both(call: Callable[..., Any], *tensors: list[Tensor], times: int = 3) -> None:
+def assert_both(call: Callable[..., Any], *tensors: list[Tensor], times: int = 3) -> None:
     """Runs `call(*lists)` on copies on the CPU and on the device, several times in a row; compares results and lists."""
     cpu = [[t.clone() for t in one] for one in tensors]
     tpu = [[t.to("tpu") for t in one] for one in tensors]
@@ -47,23 +47,23 @@ def test_these_are_not(op: Any) -> None:
 
 
 def test_results() -> None:
-    both(lambda x: torch.cat(x), some(3, 2, 3))
-    both(lambda x: torch.cat(x, 1), some(3, 2, 3))
-    both(lambda x: torch.stack(x, -1), some(4, 2))
-    both(lambda x: torch._foreach_sqrt(x), some(5, 3))
-    both(lambda x: torch.cat([x[0], x[1].double(), x[2].int()]), some(3, 2))
-    both(lambda x: torch.cat([x[0].t(), x[1]]), some(2, 3, 3))
+    assert_both(lambda x: torch.cat(x), some(3, 2, 3))
+    assert_both(lambda x: torch.cat(x, 1), some(3, 2, 3))
+    assert_both(lambda x: torch.stack(x, -1), some(4, 2))
+    assert_both(lambda x: torch._foreach_sqrt(x), some(5, 3))
+    assert_both(lambda x: torch.cat([x[0], x[1].double(), x[2].int()]), some(3, 2))
+    assert_both(lambda x: torch.cat([x[0].t(), x[1]]), some(2, 3, 3))
 
 
 def test_in_place() -> None:
-    both(lambda x, y: torch._foreach_add_(x, y), some(5, 3), some(5, 3))
-    both(lambda x, y: torch._foreach_addcdiv_(x, y, [t + 1 for t in y], [0.5, 1, 2, 1.5, -1.0]), some(5, 3), some(5, 3))
-    both(lambda x, y: torch._foreach_lerp_(x, y, 0.25), some(5, 3), some(5, 3))
+    assert_both(lambda x, y: torch._foreach_add_(x, y), some(5, 3), some(5, 3))
+    assert_both(lambda x, y: torch._foreach_addcdiv_(x, y, [t + 1 for t in y], [0.5, 1, 2, 1.5, -1.0]), some(5, 3), some(5, 3))
+    assert_both(lambda x, y: torch._foreach_lerp_(x, y, 0.25), some(5, 3), some(5, 3))
 
 
 def test_numbers_are_arguments_of_one_program() -> None:
     for alpha in (2.5, -0.5, 1, 1.0, 3, 4):
-        both(lambda x, y, alpha=alpha: torch._foreach_add_(x, y, alpha=alpha), some(2, 3), some(2, 3))
+        assert_both(lambda x, y, alpha=alpha: torch._foreach_add_(x, y, alpha=alpha), some(2, 3), some(2, 3))
     tensors = [t.to("tpu") for t in some(2, 3)]
     torch._foreach_mul_(tensors, 0.5)
     torch._foreach_mul_(tensors, 0.25)
@@ -88,10 +88,10 @@ def test_aliases() -> None:
 
 
 def test_in_place_with_aliases() -> None:
-    both(lambda x, y: torch._foreach_addcmul_(x, y, y, value=0.5), some(3, 4), some(3, 4))
-    both(lambda x, y: torch._foreach_addcmul_(x, y, [y[1], y[0], y[2]], value=0.5), some(3, 4), some(3, 4))
-    both(lambda x: torch._foreach_add_(x, x), some(3, 4))
-    both(lambda x, y: torch._foreach_add_(x, [y[0], y[0], x[2]], alpha=2), some(3, 4), some(3, 4))
+    assert_both(lambda x, y: torch._foreach_addcmul_(x, y, y, value=0.5), some(3, 4), some(3, 4))
+    assert_both(lambda x, y: torch._foreach_addcmul_(x, y, [y[1], y[0], y[2]], value=0.5), some(3, 4), some(3, 4))
+    assert_both(lambda x: torch._foreach_add_(x, x), some(3, 4))
+    assert_both(lambda x, y: torch._foreach_add_(x, [y[0], y[0], x[2]], alpha=2), some(3, 4), some(3, 4))
 
 
 def test_which_tensor_comes_again_belongs_to_the_program() -> None:
@@ -106,7 +106,7 @@ def test_parameters_in_one_flat_buffer() -> None:
         views = [flat[0][:4], flat[0][4:10].view(2, 3)]
         torch._foreach_add_(views, [gradients[0][:4], gradients[0][4:10].view(2, 3)], alpha=-0.1)
 
-    both(step, some(1, 10), some(1, 10))
+    assert_both(step, some(1, 10), some(1, 10))
 
 
 def test_a_snapshot_is_kept() -> None:

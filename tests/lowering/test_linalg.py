@@ -59,7 +59,7 @@ def matrices(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> 
     return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
-def close(actual: torch.Tensor, expected: torch.Tensor) -> None:
+def assert_close(actual: torch.Tensor, expected: torch.Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -72,10 +72,10 @@ def test_eigh(dtype: torch.dtype, side: str) -> None:
     hermitian = whole + whole.mH - torch.diag_embed(whole.diagonal(dim1=-2, dim2=-1).real).to(dtype)
     hermitian = hermitian - 1j * torch.diag_embed(hermitian.diagonal(dim1=-2, dim2=-1).imag) if dtype.is_complex else hermitian
     values, vectors = run(ATEN._linalg_eigh.default, a, side)
-    close(values, torch.linalg.eigvalsh(a, UPLO=side))
-    close(vectors @ torch.diag_embed(values).to(dtype) @ vectors.mH, hermitian)
+    assert_close(values, torch.linalg.eigvalsh(a, UPLO=side))
+    assert_close(vectors @ torch.diag_embed(values).to(dtype) @ vectors.mH, hermitian)
     alone, nothing = run(ATEN._linalg_eigh.default, a, side, False)
-    close(alone, values)
+    assert_close(alone, values)
     assert nothing.numel() == 0
 
 
@@ -86,17 +86,17 @@ def test_svd(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     for full in (False, True):
         u, values, vh = run(ATEN._linalg_svd.default, a, full)
         k = values.shape[-1]
-        close(values, torch.linalg.svdvals(a))
-        close(u[..., :k] * values.unsqueeze(-2).to(dtype) @ vh[..., :k, :], a)
-        close(u.mH @ u, torch.eye(u.shape[-1], dtype=dtype).expand(u.mH.shape[:-1] + u.shape[-1:]))
+        assert_close(values, torch.linalg.svdvals(a))
+        assert_close(u[..., :k] * values.unsqueeze(-2).to(dtype) @ vh[..., :k, :], a)
+        assert_close(u.mH @ u, torch.eye(u.shape[-1], dtype=dtype).expand(u.mH.shape[:-1] + u.shape[-1:]))
     _, values, _ = run(ATEN._linalg_svd.default, a, False, False)
-    close(values, torch.linalg.svdvals(a))
+    assert_close(values, torch.linalg.svdvals(a))
 
 
 def test_eigenvalues_alone() -> None:
     a = matrices(2, 3, 3)
     (values,) = run(ATEN._linalg_eigvals.default, a)
-    close(torch.view_as_real(values).sort(-2)[0], torch.view_as_real(torch.linalg.eigvals(a)).sort(-2)[0])
+    assert_close(torch.view_as_real(values).sort(-2)[0], torch.view_as_real(torch.linalg.eigvals(a)).sort(-2)[0])
 
 
 def test_empty_matrices() -> None:
@@ -185,7 +185,7 @@ def test_determinant_decompositions_choose_the_factors_torch_saves(dtype: torch.
     a = matrices(2, 4, 4, dtype=dtype) if contiguous else matrices(2, 4, 4, dtype=dtype).mT
     for op in (ATEN._linalg_det.default, ATEN._linalg_slogdet.default):
         for mine, wanted in zip(DECOMPOSITIONS[op](a), op(a), strict=True):
-            close(mine, wanted)
+            assert_close(mine, wanted)
 
 
 @pytest.mark.parametrize("driver", [None, "gels", "gelsy"])
@@ -201,5 +201,5 @@ def test_least_squares_without_full_rank() -> None:
     a = torch.tensor([[1.0, 1], [1, 1], [2, 2]])
     expected = ATEN.linalg_lstsq.default(a, torch.ones(3, 1))
     solution, _, rank, _ = DECOMPOSITIONS[ATEN.linalg_lstsq.default](a, torch.ones(3, 1))
-    close(solution, expected[0])
+    assert_close(solution, expected[0])
     assert rank.item() == expected[2].item() == 1

@@ -19,8 +19,8 @@ _BY_SYNC = {"item": "item", "data_dependent_size": "dynamic_size", "print": "pri
 """Ids of `BreakReason` by those of `SyncReason`: what Dynamo does not follow as it is set up by default."""
 
 
-def graph_breaks(function: Any, args: Any, kwargs: Any) -> tuple[ScanBreak, ...]:
-    """The breaks that Dynamo meets in a call, which runs on CPU copies. What the call raises is no break."""
+def graph_breaks(function: Any, args: Any, kwargs: Any, raises: bool) -> tuple[ScanBreak, ...] | None:
+    """The breaks that Dynamo meets in a call, which runs on CPU copies; None if it did not get through a call that `raises` nothing."""
     call, positional, named = copies.prepared(copies.OnCpu(), function, args, kwargs)
     recorder = Recorder(mode="compile", name="scan")
     try:
@@ -28,7 +28,8 @@ def graph_breaks(function: Any, args: Any, kwargs: Any) -> tuple[ScanBreak, ...]
             compile_: Any = torch.compile
             compile_(_own_frame(call), backend="eager", isolate_recompiles=True)(*positional, **named)
     except Exception:
-        pass  # the run on fake tensors told it already
+        if not raises:
+            return None
     run = recorder.run
     return tuple(ScanBreak(b.reason, _line(run, b.location), b.message, b.remedy or BreakReason.of(b.reason).remedy) for b in run.graph_breaks)
 

@@ -50,7 +50,8 @@ def scan(function: Any, *args: Any, **kwargs: Any) -> Scan:
 
     The call runs on copies without values (fake tensors on the device `tpu`). Where it needs a value, to choose a branch or a size, it
     runs again with everything computed on CPU copies, if model and inputs fit in SHARE of the machine's memory; else both sides of each
-    branch are followed one level and what only one side has is marked `either`. Graph breaks are those of Dynamo on the CPU copies.
+    branch are followed one level and what only one side has is marked `either`. Graph breaks are those of Dynamo on the CPU copies; where
+    it cannot run or fails they are inferred from host syncs, and marked so.
     Model, arguments and random numbers stay as they are, what the call prints is not shown; files and iterators it reads are read.
     An exception of the call ends the scan and stands in `Scan.failure`. Raises OptionError for what cannot be copied.
     """
@@ -61,7 +62,7 @@ def scan(function: Any, *args: Any, **kwargs: Any) -> Scan:
     with _untouched():
         runs, values = _runs(function, args, kwargs, small)
         first = runs[0]
-        found = graph_breaks(function, args, kwargs) if small else None
+        found = graph_breaks(function, args, kwargs, raises=bool(first.failure)) if small else None
     syncs = _merged(runs, lambda run: run.watch.syncs)
     sync_rows = tuple(ScanSync(reason, line, count, either) for (reason, line), (count, either) in syncs.items())
     return Scan(
