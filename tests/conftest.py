@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 from hypothesis import settings
@@ -26,6 +27,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["TPU_LAB_CACHE_DIR"] = tempfile.mkdtemp(prefix="tpu-lab-tests-")
     os.environ.pop("TPU_LAB_CACHE", None)
     atexit.register(_remove, os.environ["TPU_LAB_CACHE_DIR"], os.getpid())
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a shell; the tests of interrupts would wait for ever
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes depends on the machine; a failure prints how to repeat it.
 settings.register_profile("tpu_lab", deadline=None, print_blob=True)
